@@ -1,0 +1,147 @@
+"""Writing on: from a model's logits to the next token, and the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .models import BabyGrootGPT, KVCache, Transformer
+
+
+def next_token_probabilities(
+    logits: Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Tensor:
+    """Return the distribution [..., V] to draw from, given logits [..., V].
+
+    Logits are divided by the temperature; then only the top_k most likely tokens stay; then only
+    the fewest most likely tokens whose probabilities reach top_p; what stays is scaled to sum 1.
+    """
+    _check_choices(temperature, top_k, top_p)
+    if temperature == 0:
+        raise ValueError("Temperature 0 has no distribution: it takes the most likely token.")
+    logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+    if top_k is not None and top_k < logits.shape[-1]:
+        logits = _keep(logits, logits.topk(top_k, dim=-1).indices)
+    if top_p is not None and top_p < 1:
+        order = logits.argsort(dim=-1, descending=True, stable=True)
+        sorted_p = logits.gather(-1, order).softmax(dim=-1)
+        before = sorted_p.cumsum(dim=-1) - sorted_p  # probability of all more likely tokens
+        ranked = logits.gather(-1, order).masked_fill(before >= top_p, float("-inf"))
+        logits = torch.empty_like(logits).scatter(-1, order, ranked)
+    return logits.softmax(dim=-1)
+
+
+def _keep(logits: Tensor, indices: Tensor) -> Tensor:
+    """Return logits [..., V] with all but the given indices [..., k] at −∞."""
+    kept = torch.full_like(logits, float("-inf"))
+    return kept.scatter(-1, indices, logits.gather(-1, indices))
+
+
+def _check_choices(temperature: float, top_k: int | None, top_p: float | None) -> None:
+    if not isinstance(temperature, (int, float)) or not 0 <= temperature < math.inf:
+        raise ValueError(
+            f"temperature = {temperature!r} cannot be: it must be 0 (greedy) or more, and finite."
+        )
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        raise ValueError(f"top_k = {top_k!r} cannot be: it must be a whole number, 1 or more.")
+    if top_p is not None and (not isinstance(top_p, (int, float)) or not 0 < top_p <= 1):
+        raise ValueError(f"top_p = {top_p!r} cannot be: it must be above 0 and at most 1.")
+
+
+def choose(
+    logits: Tensor,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    generator: torch.Generator | None,
+) -> Tensor:
+    """Return one token id [B] for each row of logits [B, V]; temperature 0 takes the largest."""
+    if temperature == 0:
+        return logits.argmax(dim=-1)
+    probabilities = next_token_probabilities(logits, temperature, top_k, top_p)
+    return torch.multinomial(probabilities, 1, generator=generator)[:, 0]  # [B, 1] → [B]
+
+
+def generate(
+    model: BabyGrootGPT | Transformer,
+    ids: Sequence[int] | Tensor,
+    max_new_tokens: int,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    stop_id: int | None = None,
+    use_cache: bool = True,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Return the prompt ids [T] or [B, T] followed by up to max_new_tokens tokens the model writes.
+
+    A row that has written stop_id repeats it until all rows have. BabyGrootGPT has no cache and
+    sees its last max_len tokens; a Transformer's prompt and new tokens must fit its window.
+    """
+    _check_choices(temperature, top_k, top_p)
+    prompt, batched = _as_batch(ids)  # [B, T]
+    step = _next_logits(model, prompt, max_new_tokens, use_cache)
+    written, new = [prompt], prompt
+    done = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)  # [B]
+    with torch.inference_mode():
+        for _ in range(max_new_tokens):
+            token = choose(step(new), temperature, top_k, top_p, generator)  # [B]
+            if stop_id is not None:
+                token = token.masked_fill(done, stop_id)
+                done = done | (token == stop_id)
+            new = token[:, None]  # [B, 1]
+            written.append(new)
+            if stop_id is not None and bool(done.all()):
+                break
+    text = torch.cat(written, dim=1)  # [B, T + new]
+    return text if batched else text[0]
+
+
+def _as_batch(ids: Sequence[int] | Tensor) -> tuple[Tensor, bool]:
+    """Return ids as [B, T], and whether they came with a batch dimension."""
+    try:
+        ids = torch.as_tensor(ids)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError("The prompt must be token ids: a list of whole numbers or a tensor.") from None
+    if ids.numel() == 0:
+        raise ValueError("The prompt is empty; give at least one token.")
+    if ids.dim() not in (1, 2):
+        raise ValueError(f"The prompt must have shape [seq] or [batch, seq], not {list(ids.shape)}.")
+    return (ids, True) if ids.dim() == 2 else (ids[None], False)
+
+
+def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
+    """Return a function from new tokens [B, n] to the logits [B, V] of the token that follows."""
+    if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens = {max_new_tokens!r} cannot be: it must be 0 or more.")
+    if isinstance(model, BabyGrootGPT):
+        return _sliding(lambda ids: model(ids)[0], model.max_len)
+    B, T = prompt.shape
+    window = model.config.max_seq_len
+    if T + max_new_tokens - 1 > window:
+        raise ValueError(
+            f"{T} prompt tokens and {max_new_tokens} new ones do not fit: the model's window has "
+            f"{window} places; ask for at most {max(0, window - T + 1)} new tokens."
+        )
+    if not use_cache:
+        return _sliding(model, window)
+    weight = model.tok_embeddings.weight
+    cache = KVCache(model.config, B, weight.dtype, weight.device)
+    return lambda new: model(new, cache)[:, -1]  # [B, n, V] → [B, V]
+
+
+def _sliding(forward, window: int):
+    """Return a function that keeps all tokens and runs the last `window` of them each time."""
+    seen: list[Tensor] = []
+
+    def step(new: Tensor) -> Tensor:
+        seen.append(new)
+        return forward(torch.cat(seen, dim=1)[:, -window:])[:, -1]  # [B, T, V] → [B, V]
+
+    return step

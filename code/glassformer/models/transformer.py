@@ -1,0 +1,248 @@
+"""A LLaMA-style Transformer: RMSNorm, rotary positions, grouped-query attention, SwiGLU, KV cache.
+
+B = batch, T = new tokens, S = all tokens so far (cached + new), C = dim, V = vocab_size,
+H = query heads, K = key/value heads, G = H / K query heads that share one, D = head_dim.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..config import TransformerConfig
+from ..trace import note
+from .checking import check_ids
+
+
+class RMSNorm(nn.Module):
+    """Divide each vector by its root mean square, then scale it (Zhang and Sennrich, 2019)."""
+
+    def __init__(self, dim: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x [..., C] with root mean square 1 in its last dimension, times the weight."""
+        mean_square = x.square().mean(dim=-1, keepdim=True)  # [..., 1]
+        return x * torch.rsqrt(mean_square + self.eps) * self.weight
+
+
+def rotary_table(head_dim: int, length: int, theta: float = 10_000.0) -> tuple[Tensor, Tensor]:
+    """Return cos and sin [length, D/2]: the angle of each pair of a head at each position."""
+    pair = torch.arange(0, head_dim, 2, dtype=torch.float64)  # [D/2]
+    speed = theta ** (-pair / head_dim)  # radians per position: the first pair turns fastest
+    angles = torch.outer(torch.arange(length, dtype=torch.float64), speed)  # [length, D/2]
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair (x₀, x₁), (x₂, x₃), … of x [..., T, D] by its angle, cos and sin [T, D/2]."""
+    even, odd = x[..., 0::2], x[..., 1::2]  # [..., T, D/2] each
+    turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+    return turned.flatten(-2)  # [..., T, D/2, 2] → [..., T, D]
+
+
+class KVCache:
+    """Keys and values of every token seen so far, preallocated to the model's whole window."""
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        batch_size: int = 1,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str | None = None,
+    ) -> None:
+        shape = (config.n_layers, batch_size, config.kv_heads, config.max_seq_len, config.head_dim)
+        self.keys = torch.zeros(shape, dtype=dtype, device=device)  # [layers, B, K, max, D]
+        self.values = torch.zeros(shape, dtype=dtype, device=device)
+        self.length = 0  # tokens held; also the position of the next one
+
+    @property
+    def batch_size(self) -> int:
+        """Number of sequences cached side by side."""
+        return self.keys.shape[1]
+
+    @property
+    def room(self) -> int:
+        """Number of tokens that still fit."""
+        return self.keys.shape[3] - self.length
+
+    def check(self, config: TransformerConfig, batch_size: int) -> None:
+        """Raise a ValueError unless the cache was made for this config and batch size."""
+        if self.batch_size != batch_size:
+            raise ValueError(
+                f"The cache holds {self.batch_size} sequence(s) side by side, but the batch has "
+                f"{batch_size}; make one with KVCache(config, batch_size={batch_size})."
+            )
+        made_for = tuple(self.keys.shape[i] for i in (0, 2, 3, 4))
+        if made_for != (config.n_layers, config.kv_heads, config.max_seq_len, config.head_dim):
+            raise ValueError(
+                "The cache was made for a model of another shape; make one with KVCache(model.config)."
+            )
+
+    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Store k, v [B, K, T, D] behind the tokens held; return all of them, [B, K, S, D]."""
+        start, end = self.length, self.length + k.shape[2]
+        keys, values = self.keys[layer], self.values[layer]  # views [B, K, max, D]
+        keys[:, :, start:end] = k
+        values[:, :, start:end] = v
+        return keys[:, :, :end].to(k.dtype), values[:, :, :end].to(v.dtype)
+
+    def advance(self, tokens: int) -> None:
+        """Count new tokens as held, once every layer has appended them."""
+        self.length += tokens
+
+    def reset(self) -> None:
+        """Forget every token; the memory stays."""
+        self.length = 0
+
+    def nbytes(self) -> int:
+        """Return the bytes that the cache occupies."""
+        return self.keys.nbytes + self.values.nbytes
+
+
+class Attention(nn.Module):
+    """Causal attention in which G query heads share each key/value head (Ainslie et al., 2023)."""
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.H, self.K, self.D = config.n_heads, config.kv_heads, config.head_dim
+        self.wq = nn.Linear(config.dim, self.H * self.D, bias=False)
+        self.wk = nn.Linear(config.dim, self.K * self.D, bias=False)
+        self.wv = nn.Linear(config.dim, self.K * self.D, bias=False)
+        self.wo = nn.Linear(self.H * self.D, config.dim, bias=False)
+
+    def forward(
+        self, x: Tensor, cos: Tensor, sin: Tensor, future: Tensor | None, cache: KVCache | None
+    ) -> Tensor:
+        """Return what x [B, T, C] gathers, [B, T, C]; `future` [T, S] is True where hidden."""
+        B, T, C = x.shape
+        H, K, D, layer = self.H, self.K, self.D, self.layer
+        q = note("q", self.wq(x).view(B, T, H, D).transpose(1, 2), layer)  # [B, H, T, D]
+        k = note("k", self.wk(x).view(B, T, K, D).transpose(1, 2), layer)  # [B, K, T, D]
+        v = note("v", self.wv(x).view(B, T, K, D).transpose(1, 2), layer)  # [B, K, T, D]
+        q = note("q_rotated", rotate(q, cos, sin), layer)
+        k = note("k_rotated", rotate(k, cos, sin), layer)
+        if cache is not None:
+            k, v = cache.append(layer, k, v)  # [B, K, S, D]
+        k, v = self.share(k), self.share(v)  # [B, K, S, D] → [B, H, S, D]
+        scores = note("scores", q @ k.transpose(-2, -1) / math.sqrt(D), layer)  # [B, H, T, S]
+        if future is not None:
+            scores = scores.masked_fill(future, float("-inf"))
+        note("masked_scores", scores, layer)
+        attention = note("attention", scores.softmax(dim=-1), layer)  # [B, H, T, S]
+        context = attention @ v  # [B, H, T, D]
+        context = note("context", context.transpose(1, 2).reshape(B, T, C), layer)
+        return note("attention_out", self.wo(context), layer)
+
+    def share(self, x: Tensor) -> Tensor:
+        """Give each key/value head of x [B, K, S, D] to its G query heads: [B, H, S, D]."""
+        return x if self.K == self.H else x.repeat_interleave(self.H // self.K, dim=1)
+
+
+class SwiGLU(nn.Module):
+    """A feed-forward network whose gate decides how much of each unit passes (Shazeer, 2020)."""
+
+    def __init__(self, dim: int, hidden_dim: int, layer: int | None = None) -> None:
+        super().__init__()
+        self.layer = layer
+        self.w_gate = nn.Linear(dim, hidden_dim, bias=False)
+        self.w_up = nn.Linear(dim, hidden_dim, bias=False)
+        self.w_down = nn.Linear(hidden_dim, dim, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return each position of x [B, T, C] digested on its own, [B, T, C]."""
+        gate = note("ffn_gate", self.w_gate(x), self.layer)  # [B, T, hidden]
+        up = note("ffn_up", self.w_up(x), self.layer)  # [B, T, hidden]
+        hidden = note("ffn_hidden", F.silu(gate) * up, self.layer)
+        return note("ffn_out", self.w_down(hidden), self.layer)  # [B, T, C]
+
+
+class Block(nn.Module):
+    """Attention, then the feed-forward network; each reads a normalised copy and adds its result."""
+
+    def __init__(self, config: TransformerConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.attention = Attention(config, layer)
+        self.feed_forward = SwiGLU(config.dim, config.ffn_hidden_dim, layer)
+        self.attention_norm = RMSNorm(config.dim, config.norm_eps)
+        self.ffn_norm = RMSNorm(config.dim, config.norm_eps)
+
+    def forward(self, h: Tensor, cos: Tensor, sin: Tensor, future: Tensor | None, cache) -> Tensor:
+        """Return the residual stream h [B, T, C] with both contributions added."""
+        x = note("attention_norm", self.attention_norm(h), self.layer)
+        h = note("r1", h + self.attention(x, cos, sin, future, cache), self.layer)
+        x = note("ffn_norm", self.ffn_norm(h), self.layer)
+        return note("r2", h + self.feed_forward(x), self.layer)
+
+
+class Transformer(nn.Module):
+    """Token embedding, n_layers pre-norm blocks, a final norm, and a head over the vocabulary."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tok_embeddings = nn.Embedding(config.vocab_size, config.dim)
+        self.layers = nn.ModuleList(Block(config, layer) for layer in range(config.n_layers))
+        self.norm = RMSNorm(config.dim, config.norm_eps)
+        self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
+        if config.tie_word_embeddings:
+            self.output.weight = self.tok_embeddings.weight
+        self.apply(self._draw)
+        self._rotary: tuple[Tensor, Tensor] | None = None  # made at the first pass, in its dtype
+
+    @staticmethod
+    def _draw(module: nn.Module) -> None:
+        """Draw the weights of one linear or embedding module from N(0, 0.02)."""
+        if isinstance(module, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(module.weight, mean=0.0, std=0.02)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens the model knows."""
+        return self.config.vocab_size
+
+    def num_params(self) -> int:
+        """Return the number of trainable parameters; equals config.num_params()."""
+        return sum(p.numel() for p in self.parameters())
+
+    def forward(self, ids: Tensor, cache: KVCache | None = None) -> Tensor:
+        """Return logits [B, T, V] for token ids [B, T]; with a cache, ids continue what it holds."""
+        start = 0 if cache is None else cache.length
+        window = self.config.max_seq_len
+        check_ids(ids, self.vocab_size, room=window - start, window=window)
+        B, T = note("ids", ids).shape
+        if cache is not None:
+            cache.check(self.config, B)
+        h = note("h0", self.tok_embeddings(ids))  # [B, T, C]
+        cos, sin = self.rotary(h)  # [max_seq_len, D/2] each
+        cos, sin = cos[start : start + T], sin[start : start + T]  # [T, D/2]: true positions
+        future = self.future(T, start, h.device) if T > 1 else None  # one new token sees all
+        for layer in self.layers:
+            h = layer(h, cos, sin, future, cache)
+        if cache is not None:
+            cache.advance(T)
+        return note("logits", self.output(note("h_out", self.norm(h))))  # [B, T, V]
+
+    @staticmethod
+    def future(T: int, start: int, device: torch.device | None = None) -> Tensor:
+        """Return [T, start + T], True where a query would see a later token than its own."""
+        everything = torch.ones(T, start + T, dtype=torch.bool, device=device)
+        return everything.triu(diagonal=start + 1)
+
+    def rotary(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the rotary table of the whole window in the dtype and device of `like`."""
+        table = self._rotary
+        if table is None or table[0].dtype != like.dtype or table[0].device != like.device:
+            config = self.config
+            with torch.inference_mode(False):  # so that a table made while writing can train later
+                cos, sin = rotary_table(config.head_dim, config.max_seq_len, config.rope_theta)
+                table = cos.to(like.device, like.dtype), sin.to(like.device, like.dtype)
+            self._rotary = table
+        return table
