@@ -1,0 +1,47 @@
+# The Glass Transformer. `make` alone lists the targets; each is plain shell one could type.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CHAPTERS ?= $(sort $(wildcard book/[0-9]*.ipynb))
+WORKERS ?= 2
+
+# These models are tiny: one thread each is faster, and leaves the other cores to other work.
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help book test serve chapters lint bench clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# The environment, made again only when what it is made from has changed.
+$(VENV)/installed: requirements.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
+	$(BIN)/jupyter-book build -W --keep-going .
+	@echo
+	@echo "Open $(CURDIR)/_build/html/index.html"
+
+test: $(VENV)/installed  ## Run the whole test suite, chapters included
+	$(BIN)/python -m pytest -n $(WORKERS) --nbval tests book
+
+serve: book  ## Build, then serve the site on this machine, at port 8000
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
+
+chapters: $(VENV)/installed  ## Execute the notebooks again, in place (CHAPTERS=book/… for some)
+	$(BIN)/python -m glassformer.notebooks $(CHAPTERS)
+
+lint: $(VENV)/installed  ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check code tests
+
+bench: $(VENV)/installed  ## Measure speed on this machine, next to peers
+	$(BIN)/python tests/bench.py
+
+clean:  ## Remove what was built; the environment stays
+	rm -rf _build build .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,141 @@
+"""Sphinx extension of the course site: themed figures, palette, local mathematics, answer choices.
+
+Sphinx and docutils are imported where they are used, so that the package needs neither.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import json
+import re
+import shutil
+from importlib import resources
+from pathlib import Path
+
+MATHJAX = "tex-svg-full.js"  # one file: it draws with its own outlines and loads no fonts
+PALETTE_CSS = "glassformer.css"
+
+
+def palette_css() -> str:
+    """Return the palette as CSS custom properties, `--gf-query` and so on, for both themes."""
+    palette = json.loads(resources.files("glassformer").joinpath("palette.json").read_text("utf-8"))
+
+    def block(selector: str, theme: str) -> str:
+        lines = "".join(f"  --gf-{role}: {hexes[theme]};\n" for role, hexes in palette.items())
+        return f"{selector} {{\n{lines}}}\n"
+
+    return block(":root", "light") + block('html[data-theme="dark"]', "dark")
+
+
+def inline_svg(svg: str, alt: str, prefix: str) -> str:
+    """Return the SVG as an HTML figure: named by `alt`, ids made unique, scrolling when wide."""
+    svg = svg[svg.index("<svg") :]
+    end = svg.index(">")
+    opening, rest = svg[:end], svg[end:]
+    for attribute in ("role", "aria-label", "aria-labelledby", "aria-hidden", "focusable"):
+        opening = re.sub(rf'\s{attribute}="[^"]*"', "", opening)
+    svg = f'{opening} role="img" aria-label="{html.escape(alt)}"{rest}'
+    ids = set(re.findall(r'\sid="([^"]+)"', svg))
+    svg = re.sub(r'(\sid=")([^"]+)"', lambda m: f'{m[1]}{prefix}{m[2]}"', svg)
+    svg = re.sub(
+        r'(url\(#|href="#)([^)"]+)',
+        lambda m: m[1] + prefix + m[2] if m[2] in ids else m[0],
+        svg,
+    )
+    # A frame that scrolls must be reachable by keyboard.
+    return (
+        f'<figure class="gf-figure"><div class="gf-figure-frame" tabindex="0" role="group" '
+        f'aria-label="Figure">{svg}</div></figure>'
+    )
+
+
+class FigureRenderer:
+    """Put the SVGs of `glassformer.figures.show` inline, so that their colours follow the theme."""
+
+    mime_priority_overrides = ()
+
+    @staticmethod
+    def handle_mime(renderer, data, inline: bool):
+        """Render an SVG output that has a text alternative; leave every other output to MyST-NB."""
+        if inline or data.mime_type != "image/svg+xml" or data.cell_index is None:
+            return None
+        alt = _alternative(renderer, data)
+        if not alt:
+            return None
+        from docutils import nodes
+
+        prefix = f"c{data.cell_index}o{data.output_index}-"
+        return [nodes.raw(text=inline_svg(data.string, alt, prefix), format="html")]
+
+
+def _alternative(renderer, data) -> str:
+    _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
+    for output in outputs:
+        bundle = output.get("data", {})
+        if bundle.get("image/svg+xml") == data.content:
+            return " ".join(str(bundle.get("text/plain", "")).split())
+    return ""
+
+
+def label_choices(app, doctree, docname: str = "") -> None:
+    """Turn the task list of a `predict` box into labelled radio buttons: one answer to commit to.
+
+    The style sheet opens the box's answer once one is chosen; no JavaScript is involved.
+    """
+    from docutils import nodes
+
+    boxes = [n for n in doctree.findall(nodes.Element) if "predict" in n.get("classes", ())]
+    for number, box in enumerate(boxes, start=1):
+        for item in box.findall(nodes.list_item):
+            paragraph = next(item.findall(nodes.paragraph), None)
+            if paragraph is None or not paragraph.children:
+                continue
+            tick = paragraph[0]
+            if not (isinstance(tick, nodes.raw) and "task-list-item-checkbox" in tick.astext()):
+                continue
+            radio = f'<label><input type="radio" name="predict-{number}" autocomplete="off"> '
+            paragraph[0] = nodes.raw(text=radio, format="html")
+            paragraph.append(nodes.raw(text="</label>", format="html"))
+            box["classes"] = [*dict.fromkeys([*box["classes"], "with-choices"])]
+
+
+def drop_thebe(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Leave out Thebe's scripts: switched off here, they still name another host on every page."""
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", ())
+        if "thebe" not in f"{script} {getattr(script, 'attributes', '')}".lower()
+    ]
+    context["css_files"] = [s for s in context.get("css_files", ()) if "thebe" not in str(s)]
+
+
+def write_static_files(app) -> None:
+    """Put the palette and the mathematics where the site's other static files are collected."""
+    if app.builder.format != "html":
+        return
+    folder = Path(app.doctreedir).parent / "glassformer_static"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PALETTE_CSS).write_text(palette_css(), encoding="utf-8")
+    found = importlib.util.find_spec("mathjax")
+    bundle = found and Path(found.origin).parent / "static/mathjax/es5" / MATHJAX
+    if not bundle or not bundle.is_file():
+        from sphinx.errors import ExtensionError
+
+        raise ExtensionError(
+            "The site draws its mathematics with its own copy of MathJax: "
+            "install it with `pip install django-static-mathjax`."
+        )
+    shutil.copyfile(bundle, folder / MATHJAX)
+    shutil.copyfile(bundle.parents[1] / "LICENSE", folder / "MathJax-LICENSE.txt")
+    app.config.html_static_path.append(str(folder))
+
+
+def setup(app) -> dict:
+    """Register the extension with Sphinx."""
+    app.connect("builder-inited", write_static_files)
+    app.connect("doctree-read", label_choices)
+    app.connect("html-page-context", drop_thebe, priority=900)
+    app.add_css_file(PALETTE_CSS, priority=700)
+    app.add_css_file("book.css", priority=710)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
