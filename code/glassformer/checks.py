@@ -8,8 +8,12 @@ from fractions import Fraction
 from numbers import Integral
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
-_POWER = re.compile(r"(?:(?<![\d.,])(-?\d+(?:\.\d+)?)\s*×\s*)?(?<![\d.,])10(?:\^\{?(-?\d+)\}?|([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+))")
-NUMBER = re.compile(r"[-−]?\d+/\d+|[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-−]?\d+(?:\.\d+)?(?:e[-−+]?\d+)?")
+_POWER = re.compile(
+    r"(?:(?<![\d.,])(-?\d+(?:\.\d+)?)\s*×\s*)?(?<![\d.,])10(?:\^\{?(-?\d+)\}?|([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+))"
+)
+NUMBER = re.compile(
+    r"[-−]?\d+/\d+|[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-−]?\d+(?:\.\d+)?(?:e[-−+]?\d+)?"
+)
 
 
 def plain_powers(text: str) -> str:
