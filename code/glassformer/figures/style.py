@@ -19,6 +19,7 @@ from IPython.display import display
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 PALETTE: dict[str, dict[str, str]] = json.loads(
     files("glassformer").joinpath("palette.json").read_text(encoding="utf-8")
@@ -35,7 +36,6 @@ CURVE_WIDTH, PAGE_WIDTH = 352.0, 520.0  # points: a figure with axes; the text c
 SMALLEST_PIXELS = 9.0  # a figure shrinks on a phone until its smallest text has this size
 
 SITE_FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
-HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
 
 
 def colour(role: str) -> str:
@@ -48,7 +48,9 @@ def colour(role: str) -> str:
 def mix(role: str, percent: int, theme: str = "light") -> str:
     """Return the hex of `percent` % of a role's hue in that theme's paper."""
     hue, paper = (_channels(PALETTE[name][theme]) for name in (role, "paper"))
-    mixed = [(percent * h + (100 - percent) * p + 50) // 100 for h, p in zip(hue, paper)]
+    mixed = [
+        (percent * h + (100 - percent) * p + 50) // 100 for h, p in zip(hue, paper, strict=True)
+    ]
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
@@ -68,9 +70,9 @@ def text_on(percent: int) -> str:
 
 
 def step_of(magnitude: float, steps: tuple[int, ...] = TEXT_STEPS) -> int:
-    """Return the ramp's step for a magnitude between 0 and 1; the full hue is for the largest."""
-    share = min(max(float(magnitude), 0.0), 1.0)
-    return steps[min(int(share * len(steps) + 1e-6), len(steps) - 1)]
+    """Return the ramp's step for a magnitude from 0 to 1; from 0.8 on it is the full hue."""
+    share = min(max(float(magnitude), 0.0), 1.0) / 0.8
+    return steps[min(int(share * (len(steps) - 1) + 1e-6), len(steps) - 1)]
 
 
 def _channels(hexed: str) -> list[int]:
@@ -211,7 +213,10 @@ def to_png(fig: Figure) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context(RC):
         fig.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()
+    small = io.BytesIO()
+    flat = Image.open(buffer).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    flat.save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 def _opened(svg: str, alt: str) -> str:
@@ -261,7 +266,14 @@ def _short(found: re.Match) -> str:
 
 def _short_path(path: str) -> str:
     path = re.sub(r"\s+", " ", path.strip())
-    return re.sub(r" ?([A-Za-z]) ?", r"\1", path)
+    path = re.sub(r" ?([A-Za-z]) ?", r"\1", path)
+    return re.sub(r"M([-\d.]+) ([-\d.]+)L([-\d.]+) \2(?=M|$)", _stroke, path)
+
+
+def _stroke(found: re.Match) -> str:
+    start, y, end = found.groups()
+    length = f"{float(end) - float(start):.2f}".rstrip("0").rstrip(".")
+    return f"M{start} {y}h{length}"
 
 
 def _font(found: re.Match) -> str:
@@ -289,7 +301,8 @@ def _themed(svg: str) -> str:
             raise ValueError(f"{hexed} is no colour of the palette; use colour() or ramp().")
         return f"{name}:{hexed};{name}:{css}" if css.startswith("color-mix") else f"{name}:{css}"
 
-    return re.sub(r"(fill|stroke|stop-color): ?(#[0-9a-fA-F]{6})", declaration, svg)
+    svg = re.sub(r"(fill|stroke):(#[0-9a-fA-F]{6})", declaration, svg)
+    return re.sub(r'(fill|stroke)="(#[0-9a-fA-F]{6})"', lambda m: f'style="{declaration(m)}"', svg)
 
 
 class Picture:
