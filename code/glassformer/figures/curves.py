@@ -46,8 +46,15 @@ def _plot(title: str, x: str, y: str, height: float = HEIGHT) -> tuple[Figure, A
 def _level(ax: Axes, value: float, text: str, style: str | tuple, role: str = "muted") -> None:
     """Draw a horizontal line across the axes and name it, with its value, at the right end."""
     ax.axhline(value, color=colour(role), lw=1.1, ls=style, zorder=1.5)
-    note = {"xytext": (-2, 4), "textcoords": "offset points", "ha": "right", "size": SMALL}
-    ax.annotate(text, (1, value), xycoords=("axes fraction", "data"), color=colour(role), **note)
+    _note(ax, value, text, 5, role)
+
+
+def _note(ax: Axes, value: float, text: str, lift: float, role: str = "ink") -> None:
+    """Write a text on paper at the right end of the axes, `lift` points from a value."""
+    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
+    look = {"size": SMALL, "color": colour(role)}
+    box = {"fc": colour("paper"), "ec": "none", "pad": 1}
+    ax.annotate(text, (1, value), (-2, lift), bbox=box, **place, **look)
 
 
 def _percent(ax: Axes, along: str = "y") -> None:
@@ -75,8 +82,7 @@ def training_curve(
     _level(ax, round(start, 4), f"{start_name} = {number(start, 3)}: guessing", STYLES[2])
     ax.axhline(round(floor, 4), color=colour("ink"), lw=1.1, ls=STYLES[1], zorder=1.5)
     text = f"floor {number(floor, 3)}: the best any model can do"
-    below = {"xytext": (-2, -12), "textcoords": "offset points", "ha": "right", "size": SMALL}
-    ax.annotate(text, (1, round(floor, 4)), xycoords=("axes fraction", "data"), **below)
+    _note(ax, round(floor, 4), text, -14)
     if published:
         ring = {"ls": "", "marker": "o", "ms": 6, "mfc": "none", "mec": colour("ink")}
         ax.plot(list(published), array(list(published.values()), 4), label="published", **ring)
@@ -314,7 +320,7 @@ def dot_product_spread(
     ):
         ax.plot(widths, array(spread, 3), marker, ms=6, ls="", color=colour(role), label=name)
     ax.set(xlim=(0, 1.03 * max(widths)), ylim=(0, 1.1 * float(array(raw, 3).max())))
-    ax.legend(loc="upper left", handlelength=2.6)
+    ax.legend(loc="center right", handlelength=2.6, bbox_to_anchor=(1.02, 0.36))
     return fig
 
 
@@ -343,8 +349,9 @@ def cache_growth(
     tokens: Sequence[str], per_token: int, title: str = "What the cache holds"
 ) -> Figure:
     """Draw the values in a KV cache after each token, a new block of `per_token` on the old."""
-    fig = canvas(max(CURVE_WIDTH, 52.0 * len(tokens) + 30), 210)
-    ax = frame(fig, 16, 30, max(CURVE_WIDTH, 52.0 * len(tokens) + 30) - 32, 140)
+    width = max(CURVE_WIDTH, 52.0 * len(tokens) + 30)
+    fig = canvas(width, 216)
+    ax = frame(fig, 16, 26, width - 32, 144)
     for place in range(len(tokens)):
         for old in range(place + 1):
             new = old == place
@@ -353,7 +360,9 @@ def cache_growth(
         ax.text(place, place + 1.12, f"{per_token * (place + 1):,}", ha="center", size=SMALL)
     ax.set_xticks(range(len(tokens)), tokens)
     ax.set(ylim=(0, len(tokens) + 0.7), yticks=[], xlim=(-0.6, len(tokens) - 0.4))
-    ax.set_title(f"{title}: plain is new, hatched is kept", pad=8)
+    ax.set_title(title, pad=20)
+    note = {"xycoords": "axes fraction", "textcoords": "offset points", "size": SMALL}
+    ax.annotate("values; plain: new, hatched: kept", (0, 1), (0, 6), color=colour("muted"), **note)
     ax.spines["left"].set_visible(False)
     ax.tick_params(length=0, labelcolor=colour("ink"))
     return fig

@@ -15,7 +15,6 @@ from matplotlib.patches import Rectangle
 from glassformer.figures.style import (
     PAGE_WIDTH,
     SMALL,
-    TEXT_STEPS,
     TITLE,
     array,
     canvas,

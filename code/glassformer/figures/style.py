@@ -32,7 +32,7 @@ TEXT_STEPS = (0, 6, 12, 18, 24, 30, 36, 42, 47, 100)
 PLAIN_STEPS = tuple(range(0, 101, 10))
 
 TEXT, SMALL, TITLE = 9.75, 8.75, 10.5  # font sizes in points; 0.75 point is one pixel
-CURVE_WIDTH, PAGE_WIDTH = 352.0, 520.0  # points: a figure with axes; the text column of the site
+CURVE_WIDTH, PAGE_WIDTH = 318.0, 520.0  # points: a figure with axes; the text column of the site
 SMALLEST_PIXELS = 9.0  # a figure shrinks on a phone until its smallest text has this size
 
 SITE_FONTS = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
@@ -127,7 +127,10 @@ RC |= {
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
     "legend.fontsize": SMALL,
-    "legend.frameon": False,
+    "legend.framealpha": 1,
+    "legend.facecolor": colour("paper"),
+    "legend.edgecolor": colour("paper"),
+    "legend.fancybox": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": colour("line"),
@@ -319,7 +322,7 @@ class Picture:
         return {"image/svg+xml": self.svg, "image/png": png, "text/plain": self.alt}
 
 
-def picture(fig: Figure, alt: str) -> Picture:
+def picture(fig: Figure, alt: str = "") -> Picture:
     """Return the finished figure with its text alternative, and close it."""
     alt = " ".join(alt.split()) if isinstance(alt, str) else ""
     try:
@@ -332,6 +335,6 @@ def picture(fig: Figure, alt: str) -> Picture:
         plt.close(fig)
 
 
-def show(fig: Figure, alt: str) -> None:
+def show(fig: Figure, alt: str = "") -> None:
     """Display a figure; `alt` says in words what it shows, with the values that matter."""
     display(picture(fig, alt))

@@ -143,8 +143,10 @@ def weights_to_scale(model, vocabulary: Sequence[str] = ()) -> Figure:
     """
     state = model if isinstance(model, Mapping) else model.state_dict()
     tiles = _tiles(state, vocabulary)
+    notes = _notes(tiles)
     width, height = _pack(tiles)
-    fig, ax = sheet(width, height + 22)
+    width = max(width, *(6 + text_width(note) for note in notes))
+    fig, ax = sheet(width, height + 9 + 13 * len(notes))
     _draw_squares(ax, tiles)
     for part, shelf in itertools.groupby(tiles, key=lambda tile: tile.part):
         first = next(shelf)
@@ -153,11 +155,17 @@ def weights_to_scale(model, vocabulary: Sequence[str] = ()) -> Figure:
     for tile in tiles:
         _draw_label(ax, tile)
         _draw_words(ax, tile)
-    total = sum(tile.count for tile in tiles)
-    key = "one square is one weight; pale: near 0; below 0: slate, in slate matrices brown"
-    note = key if total <= COUNTABLE else "areas are in proportion to the number of weights"
-    ax.text(6, height + 12, f"{total:,} weights in all; {note}", size=SMALL, color=colour("muted"))
+    for line, note in enumerate(notes):
+        ax.text(6, height + 12 + 13 * line, note, size=SMALL, color=colour("muted"))
     return fig
+
+
+def _notes(tiles: list[Tile]) -> list[str]:
+    """Return the lines below the tiles: how many weights, and how to read them."""
+    total = sum(tile.count for tile in tiles)
+    if total > COUNTABLE:
+        return [f"{total:,} weights: areas in proportion"]
+    return [f"{total:,} weights, one square each", "pale: near 0; slate (or brown): below 0"]
 
 
 def _tiles(state: Mapping, vocabulary: Sequence[str]) -> list[Tile]:
