@@ -349,7 +349,7 @@ def cache_growth(
     tokens: Sequence[str], per_token: int, title: str = "What the cache holds"
 ) -> Figure:
     """Draw the values in a KV cache after each token, a new block of `per_token` on the old."""
-    width = max(CURVE_WIDTH, 52.0 * len(tokens) + 30)
+    width = max(CURVE_WIDTH, 47.0 * len(tokens) + 36)
     fig = canvas(width, 216)
     ax = frame(fig, 16, 26, width - 32, 144)
     for place in range(len(tokens)):
