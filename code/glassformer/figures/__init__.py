@@ -1,5 +1,6 @@
 """Figures: each function takes plain numbers and returns a Matplotlib figure for `show`."""
 
+from glassformer.figures.corpus import bars, examples, prefix_tree
 from glassformer.figures.curves import (
     accuracy_curve,
     cache_growth,
@@ -15,28 +16,42 @@ from glassformer.figures.curves import (
     time_per_token,
     training_curve,
 )
+from glassformer.figures.floor import near_the_floor
 from glassformer.figures.matrices import Matrix, equation, heatmap, product_cell
+from glassformer.figures.routing import attention_flow, attention_wiring, visible_sets
 from glassformer.figures.style import show
+from glassformer.figures.tables import table
+from glassformer.figures.tables import Table, table
 from glassformer.figures.weights import weights_to_scale
 
 __all__ = [
     "Matrix",
+    "Table",
     "accuracy_curve",
+    "attention_flow",
+    "attention_wiring",
+    "bars",
     "cache_growth",
     "distribution",
     "dot_product_histogram",
     "dot_product_spread",
     "embedding_map",
     "equation",
+    "examples",
     "heatmap",
     "learned_distributions",
     "lines",
+    "near_the_floor",
     "parameter_ledger",
     "predictions_over_training",
+    "prefix_tree",
     "product_cell",
     "show",
     "softmax_by_temperature",
+    "table",
+    "table",
     "time_per_token",
     "training_curve",
+    "visible_sets",
     "weights_to_scale",
 ]
