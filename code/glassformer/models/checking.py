@@ -19,7 +19,7 @@ def check_ids(ids: Tensor, vocab_size: int, room: int, window: int) -> None:
         raise ValueError(
             f"{ids.shape[1]} tokens do not fit: the model's window has {window} places{past}."
         )
-    low, high = ids.aminmax()
+    low, high = (bound.item() for bound in ids.aminmax())
     if low < 0 or high >= vocab_size:
-        wrong = int(low if low < 0 else high)
+        wrong = low if low < 0 else high
         raise ValueError(f"Token id {wrong} is out of range; ids go from 0 to {vocab_size - 1}.")

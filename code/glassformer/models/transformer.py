@@ -31,19 +31,25 @@ class RMSNorm(nn.Module):
         return x * torch.rsqrt(mean_square + self.eps) * self.weight
 
 
-def rotary_table(head_dim: int, length: int, theta: float = 10_000.0) -> tuple[Tensor, Tensor]:
-    """Return cos and sin [length, D/2]: the angle of each pair of a head at each position."""
+def rotary_table(head_dim: int, length: int, theta: float = 10_000.0) -> Tensor:
+    """Return the turn of each pair of a head at each position, [length, D/2] complex numbers.
+
+    The turn by an angle a is cos a + i sin a (Su et al., 2021); pair 0 turns fastest.
+    """
     pair = torch.arange(0, head_dim, 2, dtype=torch.float64)  # [D/2]
-    speed = theta ** (-pair / head_dim)  # radians per position: the first pair turns fastest
+    speed = theta ** (-pair / head_dim)  # radians per position
     angles = torch.outer(torch.arange(length, dtype=torch.float64), speed)  # [length, D/2]
-    return angles.cos(), angles.sin()
+    return torch.polar(torch.ones_like(angles), angles)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn each pair (x₀, x₁), (x₂, x₃), … of x [..., T, D] by its angle, cos and sin [T, D/2]."""
-    even, odd = x[..., 0::2], x[..., 1::2]  # [..., T, D/2] each
-    turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
-    return turned.flatten(-2)  # [..., T, D/2, 2] → [..., T, D]
+def rotate(x: Tensor, turns: Tensor) -> Tensor:
+    """Turn each pair (x₀, x₁), (x₂, x₃), … of x [..., T, D] as `turns` [T, D/2] says.
+
+    A pair is read as the complex number x₀ + i x₁; multiplying by a turn rotates it:
+    (x₀ cos a − x₁ sin a) + i (x₀ sin a + x₁ cos a).
+    """
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))  # [..., T, D/2, 2] → [..., T, D/2]
+    return torch.view_as_real(pairs * turns).flatten(-2)  # [..., T, D/2, 2] → [..., T, D]
 
 
 class KVCache:
@@ -118,7 +124,7 @@ class Attention(nn.Module):
         self.wo = nn.Linear(self.H * self.D, config.dim, bias=False)
 
     def forward(
-        self, x: Tensor, cos: Tensor, sin: Tensor, future: Tensor | None, cache: KVCache | None
+        self, x: Tensor, turns: Tensor, future: Tensor | None, cache: KVCache | None
     ) -> Tensor:
         """Return what x [B, T, C] gathers, [B, T, C]; `future` [T, S] is True where hidden."""
         B, T, C = x.shape
@@ -126,23 +132,20 @@ class Attention(nn.Module):
         q = note("q", self.wq(x).view(B, T, H, D).transpose(1, 2), layer)  # [B, H, T, D]
         k = note("k", self.wk(x).view(B, T, K, D).transpose(1, 2), layer)  # [B, K, T, D]
         v = note("v", self.wv(x).view(B, T, K, D).transpose(1, 2), layer)  # [B, K, T, D]
-        q = note("q_rotated", rotate(q, cos, sin), layer)
-        k = note("k_rotated", rotate(k, cos, sin), layer)
+        q = note("q_rotated", rotate(q, turns), layer)
+        k = note("k_rotated", rotate(k, turns), layer)
         if cache is not None:
             k, v = cache.append(layer, k, v)  # [B, K, S, D]
-        k, v = self.share(k), self.share(v)  # [B, K, S, D] → [B, H, S, D]
-        scores = note("scores", q @ k.transpose(-2, -1) / math.sqrt(D), layer)  # [B, H, T, S]
+        S, rows = k.shape[2], H // K * T  # the G·T queries that read one key/value head
+        scores = q.reshape(B, K, rows, D) @ k.mT / math.sqrt(D)  # [B, K, G·T, S]
+        scores = note("scores", scores.view(B, H, T, S), layer)
         if future is not None:
             scores = scores.masked_fill(future, float("-inf"))
         note("masked_scores", scores, layer)
-        attention = note("attention", scores.softmax(dim=-1), layer)  # [B, H, T, S]
-        context = attention @ v  # [B, H, T, D]
-        context = note("context", context.transpose(1, 2).reshape(B, T, C), layer)
-        return note("attention_out", self.wo(context), layer)
-
-    def share(self, x: Tensor) -> Tensor:
-        """Give each key/value head of x [B, K, S, D] to its G query heads: [B, H, S, D]."""
-        return x if self.K == self.H else x.repeat_interleave(self.H // self.K, dim=1)
+        attention = note("attention", scores.softmax(dim=-1), layer)  # [B, H, T, S], rows sum to 1
+        context = (attention.view(B, K, rows, S) @ v).view(B, H, T, D)
+        context = context.transpose(1, 2).reshape(B, T, C)  # heads side by side again
+        return note("attention_out", self.wo(note("context", context, layer)), layer)
 
 
 class SwiGLU(nn.Module):
@@ -174,10 +177,10 @@ class Block(nn.Module):
         self.attention_norm = RMSNorm(config.dim, config.norm_eps)
         self.ffn_norm = RMSNorm(config.dim, config.norm_eps)
 
-    def forward(self, h: Tensor, cos: Tensor, sin: Tensor, future: Tensor | None, cache) -> Tensor:
+    def forward(self, h: Tensor, turns: Tensor, future: Tensor | None, cache) -> Tensor:
         """Return the residual stream h [B, T, C] with both contributions added."""
         x = note("attention_norm", self.attention_norm(h), self.layer)
-        h = note("r1", h + self.attention(x, cos, sin, future, cache), self.layer)
+        h = note("r1", h + self.attention(x, turns, future, cache), self.layer)
         x = note("ffn_norm", self.ffn_norm(h), self.layer)
         return note("r2", h + self.feed_forward(x), self.layer)
 
@@ -195,7 +198,7 @@ class Transformer(nn.Module):
         if config.tie_word_embeddings:
             self.output.weight = self.tok_embeddings.weight
         self.apply(self._draw)
-        self._rotary: tuple[Tensor, Tensor] | None = None  # made at the first pass, in its dtype
+        self._turns: Tensor | None = None  # made at the first pass, in its dtype
 
     @staticmethod
     def _draw(module: nn.Module) -> None:
@@ -221,11 +224,10 @@ class Transformer(nn.Module):
         if cache is not None:
             cache.check(self.config, B)
         h = note("h0", self.tok_embeddings(ids))  # [B, T, C]
-        cos, sin = self.rotary(h)  # [max_seq_len, D/2] each
-        cos, sin = cos[start : start + T], sin[start : start + T]  # [T, D/2]: true positions
+        turns = self.rotary(h)[start : start + T]  # [T, D/2]: true positions, also behind a cache
         future = self.future(T, start, h.device) if T > 1 else None  # one new token sees all
         for layer in self.layers:
-            h = layer(h, cos, sin, future, cache)
+            h = layer(h, turns, future, cache)
         if cache is not None:
             cache.advance(T)
         return note("logits", self.output(note("h_out", self.norm(h))))  # [B, T, V]
@@ -236,13 +238,13 @@ class Transformer(nn.Module):
         everything = torch.ones(T, start + T, dtype=torch.bool, device=device)
         return everything.triu(diagonal=start + 1)
 
-    def rotary(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the rotary table of the whole window in the dtype and device of `like`."""
-        table = self._rotary
-        if table is None or table[0].dtype != like.dtype or table[0].device != like.device:
+    def rotary(self, like: Tensor) -> Tensor:
+        """Return the turns of the whole window [max_seq_len, D/2] in the precision of `like`."""
+        turns = self._turns
+        if turns is None or turns.real.dtype != like.dtype or turns.device != like.device:
             config = self.config
             with torch.inference_mode(False):  # so that a table made while writing can train later
-                cos, sin = rotary_table(config.head_dim, config.max_seq_len, config.rope_theta)
-                table = cos.to(like.device, like.dtype), sin.to(like.device, like.dtype)
-            self._rotary = table
-        return table
+                turns = rotary_table(config.head_dim, config.max_seq_len, config.rope_theta)
+                turns = turns.to(like.device, like.dtype.to_complex())
+            self._turns = turns
+        return turns
