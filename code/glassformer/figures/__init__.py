@@ -20,7 +20,6 @@ from glassformer.figures.floor import near_the_floor
 from glassformer.figures.matrices import Matrix, equation, heatmap, product_cell
 from glassformer.figures.routing import attention_flow, attention_wiring, visible_sets
 from glassformer.figures.style import show
-from glassformer.figures.tables import table
 from glassformer.figures.tables import Table, table
 from glassformer.figures.weights import weights_to_scale
 
@@ -48,7 +47,6 @@ __all__ = [
     "product_cell",
     "show",
     "softmax_by_temperature",
-    "table",
     "table",
     "time_per_token",
     "training_curve",
