@@ -100,14 +100,25 @@ def label_choices(app, doctree, docname: str = "") -> None:
             box["classes"] = [*dict.fromkeys([*box["classes"], "with-choices"])]
 
 
-def drop_thebe(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Leave out Thebe's scripts: switched off here, they still name another host on every page."""
-    context["script_files"] = [
-        script
-        for script in context.get("script_files", ())
-        if "thebe" not in f"{script} {getattr(script, 'attributes', '')}".lower()
-    ]
-    context["css_files"] = [s for s in context.get("css_files", ()) if "thebe" not in str(s)]
+def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Name the page's language, and leave out Thebe's scripts, which name another host.
+
+    Sphinx itself stays at plain English: its script for other languages needs `eval`, which a
+    content security policy may forbid.
+    """
+    context["language"] = "en-GB"
+    for kind in ("script_files", "css_files"):
+        context[kind] = [
+            file
+            for file in context.get(kind, ())
+            if "thebe" not in f"{file} {getattr(file, 'attributes', '')}".lower()
+        ]
+
+
+# A page opened from disk may not fetch others: search then shows titles without their extracts.
+SEARCH_FROM_DISK = (
+    'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;'
+)
 
 
 def write_static_files(app) -> None:
@@ -135,7 +146,8 @@ def setup(app) -> dict:
     """Register the extension with Sphinx."""
     app.connect("builder-inited", write_static_files)
     app.connect("doctree-read", label_choices)
-    app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("html-page-context", adjust_page, priority=900)
     app.add_css_file(PALETTE_CSS, priority=700)
     app.add_css_file("book.css", priority=710)
+    app.add_js_file(None, body=SEARCH_FROM_DISK)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
