@@ -115,12 +115,6 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
         ]
 
 
-# A page opened from disk may not fetch others: search then shows titles without their extracts.
-SEARCH_FROM_DISK = (
-    'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;'
-)
-
-
 def write_static_files(app) -> None:
     """Put the palette and the mathematics where the site's other static files are collected."""
     if app.builder.format != "html":
@@ -149,5 +143,5 @@ def setup(app) -> dict:
     app.connect("html-page-context", adjust_page, priority=900)
     app.add_css_file(PALETTE_CSS, priority=700)
     app.add_css_file("book.css", priority=710)
-    app.add_js_file(None, body=SEARCH_FROM_DISK)
+    app.add_js_file("book.js")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,17 @@
+/* Small manners of the site. Classic script, no requests; the pages read without it too. */
+
+// A page opened from disk may not fetch others: search then lists titles without their extracts.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
+// Whatever scrolls sideways must be reachable by keyboard.
+addEventListener("load", () => {
+  const frames = "div.math, .pst-scrollable-table-container";
+  const mark = () =>
+    document.querySelectorAll(frames).forEach((frame) => {
+      if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
+      else frame.removeAttribute("tabindex");
+    });
+  const drawn = window.MathJax && MathJax.startup && MathJax.startup.promise;
+  Promise.resolve(drawn).then(mark);
+  addEventListener("resize", mark);
+});
