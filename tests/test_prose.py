@@ -103,14 +103,14 @@ def _maths(source: str) -> str:
     braces = r"\{(?:[^{}]|\{[^{}]*\})*\}"
     source = re.sub(rf"[_^]\s*(?:{braces}|\\[A-Za-z]+|\w)", " ", source)
     source = re.sub(r"(=|\\approx|≈)\s*", r" \1", source)
-    source = re.sub(r"(?<![\d.,/=≈x])(?<!\d-)([012])(?![\d.,/]\d|\d|e)", " ", source)
+    source = re.sub(r"(?<![\d./=≈])(?<!\d-)([012])(?![./]\d|,\d{3}|\d|e-?\d)", " ", source)
     source = re.sub(r"\\[A-Za-z]+", " ", source)
     return re.sub(r"[=≈]", " ", source)
 
 
 def _plain_numbers(text: str) -> list[str]:
     text = plain_powers(text)
-    text = re.sub(r"\d+(?:\.\d+)?e-?\d+", lambda m: f" {m[0]} ".replace("e", "\0"), text)
+    text = re.sub(r"(?<!\w)-?\d+(?:\.\d+)?e-?\d+", lambda m: f" {m[0]} ".replace("e", "\0"), text)
     text = GLUED.sub(" ", text)
     # A sign belongs to a number unless something stands before it: 4-5 is a range.
     text = re.sub(r"(?<=[\w)\]])[-−](?=\d)", " ", text).replace("\0", "e")
@@ -184,6 +184,8 @@ def test_prose_states_only_asserted_numbers(path):
         ),
         ("$$\n19{,}104 = 4 + 2 \\cdot 12\n$$", ["19104", "4", "12"]),
         ("$Q K^\\top / \\sqrt{8}$ of shape $4 \\times 4$", ["8", "4", "4"]),
+        ("$(0,1)$, $[0, 1]$, $1/n$ but $1/8$ and $\\frac{1}{8}$", ["1/8", "1/8"]),
+        ("$-10^{9}$, 10⁷ and **_968_**", ["-1e9", "1e7", "968"]),
         ("sums to 1. Mean 0, variance 1.", ["1", "0", "1"]),
     ],
 )
