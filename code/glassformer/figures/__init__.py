@@ -16,6 +16,13 @@ from glassformer.figures.curves import (
     time_per_token,
     training_curve,
 )
+from glassformer.figures.diagrams import (
+    baby_groot_architecture,
+    block_diagram,
+    flow_of_shapes,
+    recurrent_vs_decoder,
+)
+from glassformer.figures.ffn import ffn_graph
 from glassformer.figures.floor import near_the_floor
 from glassformer.figures.matrices import Matrix, equation, heatmap, product_cell
 from glassformer.figures.routing import attention_flow, attention_wiring, visible_sets
@@ -29,7 +36,9 @@ __all__ = [
     "accuracy_curve",
     "attention_flow",
     "attention_wiring",
+    "baby_groot_architecture",
     "bars",
+    "block_diagram",
     "cache_growth",
     "distribution",
     "dot_product_histogram",
@@ -37,6 +46,8 @@ __all__ = [
     "embedding_map",
     "equation",
     "examples",
+    "ffn_graph",
+    "flow_of_shapes",
     "heatmap",
     "learned_distributions",
     "lines",
@@ -45,6 +56,7 @@ __all__ = [
     "predictions_over_training",
     "prefix_tree",
     "product_cell",
+    "recurrent_vs_decoder",
     "show",
     "softmax_by_temperature",
     "table",
