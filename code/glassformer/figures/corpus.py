@@ -124,7 +124,7 @@ def _node(ax: Axes, x: float, y: float, word: str, followers: Mapping[int, int])
         ax.text(x, y, text, bbox=box, **look)
         return
     entropy = float(-(shares * np.log(shares)).sum())
-    wide = max(1.08 * text_width(text, SMALL), text_width("0.000 nats", SMALL)) + 6
+    wide = max(1.15 * text_width(text, SMALL), text_width("0.000 nats", SMALL)) + 6
     tile = {"fc": ramp("loss", 18), "ec": colour("loss"), "lw": 1.4, "zorder": 2}
     ax.add_patch(Rectangle((x - 4, y - 13.5), wide, 27, **tile))
     ax.text(x, y - 6, text, weight="bold", **look)
