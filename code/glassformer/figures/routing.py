@@ -49,18 +49,18 @@ def attention_wiring(tokens: Sequence[str], attention, lit: Sequence[int] = (0, 
     weights = array(attention, 4)
     T = len(tokens)
     lit = [place % T for place in lit]
-    step, left, top = 126.0, 76.0, 18.0
-    fig, ax = sheet(left + (T - 1) * step + 76, 330)
+    step, left, top = 104.0, 58.0, 4.0
+    fig, ax = sheet(left + (T - 1) * step + 58, 296)
     xs = [left + step * t for t in range(T)]
-    above, chips, below = top + 10, top + 74, top + 282
+    above, chips, below = top + 10, top + 70, top + 278
     for x in xs:
-        for role, dx in (("query", -36), ("key", 0), ("value", 36)):
+        for role, dx in (("query", -30), ("key", 0), ("value", 30)):
             _arrow(ax, (x, above + 11), (x + dx, chips - 12), role)
     _outputs(ax, xs, weights, lit, chips, below)
     for x, token in zip(xs, tokens, strict=True):
         _chip(ax, x, above, token, "token", max(48.0, text_width(token) + 10), strong=True)
-        for role, dx, name in (("query", -36, "q"), ("key", 0, "k"), ("value", 36, "v")):
-            _chip(ax, x + dx, chips, name, role, 28)
+        for role, dx, name in (("query", -30, "q"), ("key", 0, "k"), ("value", 30, "v")):
+            _chip(ax, x + dx, chips, name, role, 25)
     for t, x in enumerate(xs):
         text = f"out {tokens[t]}"
         _chip(ax, x, below, text, "context", text_width(text) + 10, strong=t in lit)
@@ -73,17 +73,17 @@ def _outputs(ax: Axes, xs: list, weights: np.ndarray, lit: list, chips: float, b
     for t, x in enumerate(xs):
         for j in range(t + 1):
             if t not in lit:
-                ax.plot([xs[j] + 36, x], [start, end], color=colour("line"), lw=1, zorder=0.5)
+                ax.plot([xs[j] + 30, x], [start, end], color=colour("line"), lw=1, zorder=0.5)
     for t in lit:
         for j in range(t + 1):
             share = weights[t, j]
             wide = 0.8 + 9 * share
             look = {"color": colour("attention"), "lw": wide, "solid_capstyle": "butt"}
-            ax.plot([xs[j] + 36, xs[t]], [start, end], zorder=1, **look)
+            ax.plot([xs[j] + 30, xs[t]], [start, end], zorder=1, **look)
     for t in lit:
         for j in range(t + 1):
             along = 0.28 if t != 0 else 0.66
-            x = xs[j] + 36 + along * (xs[t] - xs[j] - 36)
+            x = xs[j] + 30 + along * (xs[t] - xs[j] - 30)
             y = start + along * (end - start)
             paper = {"fc": colour("paper"), "ec": "none", "pad": 1.5}
             text = f"{number(100 * weights[t, j], 1)} %"
