@@ -136,12 +136,14 @@ class TransformerConfig:
         """Return a config from plain data; unknown keys are kept in `extra`."""
         if not isinstance(data, dict):
             raise ValueError(
-                f"A config is an object such as {{\"dim\": 32, …}}; this is a {type(data).__name__}."
+                f'A config is an object such as {{"dim": 32, …}}; this is a {type(data).__name__}.'
             )
         names = {f.name for f in fields(cls)} - {"extra"}
         missing = [n for n in ("vocab_size", "dim", "n_layers", "n_heads") if n not in data]
         if missing:
-            raise ValueError(f"The config lacks {', '.join(missing)}; add it, for example \"dim\": 32.")
+            raise ValueError(
+                f'The config lacks {", ".join(missing)}; add it, for example "dim": 32.'
+            )
         known = {k: v for k, v in data.items() if k in names}
         return cls(**known, extra={k: v for k, v in data.items() if k not in names})
 

@@ -79,7 +79,9 @@ class Vocabulary:
         near = difflib.get_close_matches(word, self.words, n=3, cutoff=0.5)
         hint = f"the nearest known: {', '.join(near)}" if near else "nothing known is near it"
         known = ", ".join(self.words[:24]) + (", …" if len(self) > 24 else "")
-        raise ValueError(f"The word {word[:60]!r} is not in the vocabulary; {hint}. Known: {known}.")
+        raise ValueError(
+            f"The word {word[:60]!r} is not in the vocabulary; {hint}. Known: {known}."
+        )
 
     def decode(self, ids: Iterable[int] | Tensor) -> str:
         """Return the words of a sequence of ids, [T] or a list, joined by blanks."""

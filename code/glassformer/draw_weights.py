@@ -22,7 +22,7 @@ _KERNELS = {"baby_groot": "avx2", "tiny": "default"}
 
 
 def draw(name: str, folder: Path) -> None:
-    """Write the initial weights of one model, as seed 42 draws them under this process's kernels."""
+    """Write one model's initial weights, as seed 42 draws them under this process's kernels."""
     torch.manual_seed(42)
     model = draw_baby_groot() if name == "baby_groot" else draw_tiny()
     save_weights(model, folder / f"{name}_initial.safetensors")

@@ -15,6 +15,7 @@ from .checkpoints import TINY_CONFIG, initial_baby_groot, initial_tiny
 from .data import CAT_SENTENCES, GROOT_SENTENCES, cat_vocabulary, groot_vocabulary, prefix_pairs
 from .models import BabyGrootGPT, SwiGLU, Transformer, TransformerConfig
 
+
 @dataclass
 class History:
     """What a training run left: one loss and accuracy per epoch or step, and some weights.

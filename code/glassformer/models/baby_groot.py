@@ -58,13 +58,17 @@ class Block(nn.Module):
 
 
 class BabyGrootGPT(nn.Module):
-    """Token and learned position embeddings, one post-norm block, and a head over the vocabulary."""
+    """Token and learned position embeddings, one post-norm block, a head over the vocabulary."""
 
     def __init__(self, vocab_size: int, max_len: int, embed_dim: int = 8) -> None:
         super().__init__()
-        for name, value in dict(vocab_size=vocab_size, max_len=max_len, embed_dim=embed_dim).items():
+        for name, value in dict(
+            vocab_size=vocab_size, max_len=max_len, embed_dim=embed_dim
+        ).items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} = {value!r} cannot be: it must be a whole number, 1 or more.")
+                raise ValueError(
+                    f"{name} = {value!r} cannot be: it must be a whole number, 1 or more."
+                )
         self.max_len = max_len
         self.token_embedding = nn.Embedding(vocab_size, embed_dim)
         self.position_embedding = nn.Embedding(max_len, embed_dim)

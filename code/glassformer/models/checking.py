@@ -5,9 +5,11 @@ from torch import Tensor
 
 
 def check_ids(ids: Tensor, vocab_size: int, room: int, window: int) -> None:
-    """Raise a ValueError in one sentence unless ids [B, T] hold 1 … room tokens below vocab_size."""
+    """Raise a one-sentence ValueError unless ids [B, T] hold 1 … room tokens below vocab_size."""
     if not isinstance(ids, Tensor):
-        raise ValueError(f"Token ids must be a torch tensor [batch, seq], not {type(ids).__name__}.")
+        raise ValueError(
+            f"Token ids must be a torch tensor [batch, seq], not {type(ids).__name__}."
+        )
     if ids.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"Token ids must be whole numbers (torch.int64), not {ids.dtype}.")
     if ids.dim() != 2:
