@@ -1,0 +1,81 @@
+"""The course's milestones: what a reader's own design must meet, judged from its config.json."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from .config import TransformerConfig
+from .models import Transformer
+
+WORKSPACE = Path("checkpoints/myllm")  # relative to the course's folder; ignored by git
+
+M1_BUDGET = 2_000_000  # parameters
+M1_BATCH = (4, 32)  # sequences, tokens in each
+
+
+def judge_m1(path: str | os.PathLike[str]) -> list[str]:
+    """Return what keeps a config.json from milestone M1, one sentence each; empty if it passes.
+
+    A file that cannot be read gives one finding. Sizes are judged by formula before anything is
+    built, so no design, however large, costs memory or time.
+    """
+    try:
+        config = TransformerConfig.from_json(path)
+    except ValueError as error:
+        return [str(error)]
+    findings = []
+    if config.num_params() > M1_BUDGET:
+        findings.append(_over_budget(config))
+    if config.max_seq_len < M1_BATCH[1]:
+        findings.append(
+            f"max_seq_len = {config.max_seq_len} is too short for {M1_BATCH[1]} tokens: "
+            f"set it to {M1_BATCH[1]} or more."
+        )
+    return findings or _wrong_logits(config)
+
+
+def _over_budget(config: TransformerConfig) -> str:
+    over = config.num_params() - M1_BUDGET
+    ways = [
+        f"{field} at most {largest:,}"
+        for field in ("vocab_size", "dim", "n_layers")
+        if (largest := largest_within(config, field, M1_BUDGET))
+    ]
+    advice = (
+        f"with all else as it is, take {', or '.join(ways)}"
+        if ways
+        else ("no single field can mend that: make dim, vocab_size and n_layers smaller together")
+    )
+    return (
+        f"The design has {config.num_params():,} parameters, {over:,} more than the "
+        f"{M1_BUDGET:,} allowed; {advice}."
+    )
+
+
+def largest_within(config: TransformerConfig, field: str, budget: int) -> int:
+    """Return the largest value of one field, the others unchanged, within a budget; 0 if none is.
+
+    Only values that make a valid config count: dim moves in steps of 2 · n_heads.
+    """
+    step = 2 * config.n_heads if field == "dim" else 1
+    low, high = 0, getattr(config, field) // step  # in steps; `high` itself is over budget
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = replace(config, **{field: middle * step}).num_params() <= budget
+        low, high = (middle, high) if fits else (low, middle)
+    return low * step
+
+
+def _wrong_logits(config: TransformerConfig) -> list[str]:
+    """Build the model and run a batch of random tokens; a design that passed the formulas fits."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        model = Transformer(replace(config, max_seq_len=M1_BATCH[1]))
+        logits = model(torch.randint(config.vocab_size, M1_BATCH))  # [4, 32, V]
+    expected = (*M1_BATCH, config.vocab_size)
+    if tuple(logits.shape) != expected:
+        return [f"A batch {M1_BATCH} gave logits {tuple(logits.shape)}, not {expected}."]
+    return []
