@@ -12,6 +12,7 @@ from typing import Any
 
 _WHOLE = ("vocab_size", "dim", "n_layers", "n_heads", "max_seq_len")
 _POSITIVE = ("ffn_dim_multiplier", "norm_eps", "rope_theta")
+_LARGEST = 10**12  # beyond any machine, and still exact in floating point
 _MAX_BYTES = 64 * 1024
 
 
@@ -44,8 +45,8 @@ class TransformerConfig:
 
     def _need_whole(self, name: str) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise _bad(name, value, "it must be a whole number, 1 or more")
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
+            raise _bad(name, value, f"it must be a whole number from 1 to {_LARGEST:,}")
 
     def _need_positive(self, name: str) -> None:
         value = getattr(self, name)
