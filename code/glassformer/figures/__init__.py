@@ -16,6 +16,7 @@ from glassformer.figures.curves import (
     time_per_token,
     training_curve,
 )
+from glassformer.figures.deep_dives import attention_deep_dive, block_and_head_deep_dive
 from glassformer.figures.diagrams import (
     baby_groot_architecture,
     block_diagram,
@@ -24,6 +25,7 @@ from glassformer.figures.diagrams import (
 )
 from glassformer.figures.ffn import ffn_graph
 from glassformer.figures.floor import near_the_floor
+from glassformer.figures.inference import cache_steps, continuation_tree, training_vs_inference
 from glassformer.figures.matrices import Matrix, equation, heatmap, product_cell
 from glassformer.figures.routing import attention_flow, attention_wiring, visible_sets
 from glassformer.figures.style import show
@@ -34,12 +36,16 @@ __all__ = [
     "Matrix",
     "Table",
     "accuracy_curve",
+    "attention_deep_dive",
     "attention_flow",
     "attention_wiring",
     "baby_groot_architecture",
     "bars",
+    "block_and_head_deep_dive",
     "block_diagram",
     "cache_growth",
+    "cache_steps",
+    "continuation_tree",
     "distribution",
     "dot_product_histogram",
     "dot_product_spread",
@@ -62,6 +68,7 @@ __all__ = [
     "table",
     "time_per_token",
     "training_curve",
+    "training_vs_inference",
     "visible_sets",
     "weights_to_scale",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -50,6 +50,17 @@ def _state(
         write(ax, x + (across + 9 + width) / 2, y + 20, [name, shape_text(*shape)])
 
 
+LINKED = "ids token position h0 attention ffn h_out logits loss argmax".split()
+
+
+def _addresses(links: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return the function from a box's name to its address, or to None."""
+    for name in links:
+        if name not in LINKED:
+            raise ValueError(f"The flow has no box {name!r}; choose from {', '.join(LINKED)}.")
+    return links.get
+
+
 @drawn
 def flow_of_shapes(
     tokens: Sequence[str],
@@ -60,10 +71,9 @@ def flow_of_shapes(
 ) -> Figure:
     """Draw the path of T tokens: ids [T], vectors [T, dim], the block, logits [T, vocab_size].
 
-    `links` maps names of boxes (ids, token, position, h0, attention, ffn, h_out, logits, loss,
-    argmax) to the addresses they lead to.
+    `links` maps names of boxes (those in LINKED) to the addresses they lead to.
     """
-    url = dict(links or {}).get
+    url = _addresses(links or {})
     T, middle = len(tokens), CURVE_WIDTH / 2
     fig, ax = sheet(CURVE_WIDTH, 578)
     _tokens_and_ids(ax, middle, tokens, ids, url("ids"))
@@ -81,7 +91,7 @@ def flow_of_shapes(
     arrow(ax, (middle, 392), (middle, 408), role="residual", lw=1.8)
     _state(ax, middle - 69, 410, 138, "H_out", (T, dim), "residual", url("h_out"))
     arrow(ax, (middle, 450), (middle, 466))
-    _state(ax, middle - 124, 468, 248, "logits", (T, vocab_size), "token", url("logits"), lit=-1)
+    _state(ax, middle - 124, 468, 248, "logits", (T, vocab_size), "residual", url("logits"), lit=-1)
     for side, name, lines, role in (
         (-1, "loss", ["loss", "training, last row"], "loss"),
         (1, "argmax", ["argmax", "generation, last row"], "attention"),
@@ -197,7 +207,7 @@ def baby_groot_architecture(model) -> Figure:
     _module(ax, middle, 582, "head", model.head, "token")
     arrow(ax, (middle, 622), (middle, 636))
     width = model.head.out_features
-    box(ax, middle - 70, 638, 140, 22, f"logits [T, {width}]", "token", fill=0)
+    box(ax, middle - 70, 638, 140, 22, f"logits [T, {width}]", "residual", fill=0)
     label(ax, middle, 676, f"{_count(model)} in all", "ink")
     return fig
 

@@ -148,7 +148,7 @@ def grid(
     lit: int | None = None,
     hidden: bool = False,
 ) -> None:
-    """Draw a matrix's shape in small cells from (x, y); `lit` is a strong row, hidden the future."""
+    """Draw a matrix's shape in small cells from (x, y); one row can be lit, the future hidden."""
     rows, columns = shape
     wide, tall = columns * cell, rows * cell
     look = {"ec": "none", "zorder": ABOVE}
@@ -156,12 +156,7 @@ def grid(
     if lit is not None:
         ax.add_patch(Rectangle((x, y + lit % rows * cell), wide, cell, fc=colour(role), **look))
     if hidden:
-        for row in range(rows - 1):
-            start = x + (row + 1) * cell
-            width = wide - (row + 1) * cell
-            hatched = {"fc": colour("paper"), "ec": colour("muted"), "hatch": "//////", "lw": 0}
-            bar = Rectangle((start, y + row * cell), width, cell, zorder=ABOVE, **hatched)
-            ax.add_patch(bar)
+        _hide_future(ax, x, y, rows, columns, role, cell)
     lines = [(x + c * cell, y, x + c * cell, y + tall) for c in range(1, columns)]
     lines += [(x, y + r * cell, x + wide, y + r * cell) for r in range(1, rows)]
     vertices = [spot for x0, y0, x1, y1 in lines for spot in ((x0, y0), (x1, y1))]
@@ -171,6 +166,21 @@ def grid(
         ax.add_patch(rules).set_zorder(ABOVE)
     edge = Rectangle((x, y), wide, tall, fc="none", ec=colour(role), lw=0.9, zorder=ABOVE)
     ax.add_patch(edge)
+
+
+def _hide_future(ax: Axes, x: float, y: float, rows: int, columns: int, role: str, cell: float):
+    """Empty and strike out the cells above the diagonal."""
+    strokes = []
+    for row in range(rows):
+        for column in range(row + 1, columns):
+            left, top = x + column * cell, y + row * cell
+            paper = {"fc": colour("paper"), "ec": "none", "zorder": ABOVE}
+            ax.add_patch(Rectangle((left, top), cell, cell, **paper))
+            strokes += [(left + 1, top + cell - 1), (left + cell - 1, top + 1)]
+    look = {"ec": colour(role), "fc": "none", "lw": 0.7, "zorder": ABOVE}
+    if strokes:
+        codes = [Path.MOVETO, Path.LINETO] * (len(strokes) // 2)
+        ax.add_patch(PathPatch(Path(strokes, codes), **look))
 
 
 def shape_text(*sides: int) -> str:
