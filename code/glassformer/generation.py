@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .models import BabyGrootGPT, KVCache, Transformer
+from .models.bare import bare
 
 
 def next_token_probabilities(
@@ -121,7 +122,8 @@ def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
     if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens = {max_new_tokens!r} cannot be: it must be 0 or more.")
     if isinstance(model, BabyGrootGPT):
-        return _sliding(lambda ids: model(ids)[0], model.max_len)
+        twin = bare(model)
+        return _sliding(lambda ids: twin(ids)[0], model.max_len)
     B, T = prompt.shape
     window = model.config.max_seq_len
     if T + max_new_tokens - 1 > window:
@@ -130,10 +132,11 @@ def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
             f"{window} places; ask for at most {max(0, window - T + 1)} new tokens."
         )
     if not use_cache:
-        return _sliding(model, window)
+        return _sliding(bare(model), window)
     weight = model.tok_embeddings.weight
     cache = KVCache(model.config, B, weight.dtype, weight.device)
-    return lambda new: model(new, cache)[:, -1]  # [B, n, V] → [B, V]
+    twin = bare(model)
+    return lambda new: twin(new, cache)[:, -1]  # [B, n, V] → [B, V]
 
 
 def _sliding(forward, window: int):

@@ -7,6 +7,7 @@ H = query heads, K = key/value heads, G = H / K query heads that share one, D = 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -22,12 +23,12 @@ class RMSNorm(nn.Module):
 
     def __init__(self, dim: int, eps: float = 1e-5) -> None:
         super().__init__()
-        self.eps = eps
+        self.dim, self.eps = dim, eps
         self.weight = nn.Parameter(torch.ones(dim))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x [..., C] with root mean square 1 in its last dimension, times the weight."""
-        mean_square = x.square().mean(dim=-1, keepdim=True)  # [..., 1]
+        mean_square = x.square().sum(dim=-1, keepdim=True) / self.dim  # [..., 1]
         return x * torch.rsqrt(mean_square + self.eps) * self.weight
 
 
@@ -48,8 +49,19 @@ def rotate(x: Tensor, turns: Tensor) -> Tensor:
     A pair is read as the complex number x₀ + i x₁; multiplying by a turn rotates it:
     (x₀ cos a − x₁ sin a) + i (x₀ sin a + x₁ cos a).
     """
+    if x.dtype.itemsize < 4:  # complex numbers have parts of 32 bits or more
+        return rotate(x.float(), turns).to(x.dtype)
     pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))  # [..., T, D/2, 2] → [..., T, D/2]
     return torch.view_as_real(pairs * turns).flatten(-2)  # [..., T, D/2, 2] → [..., T, D]
+
+
+@lru_cache(maxsize=16)
+def _kept_table(
+    head_dim: int, length: int, theta: float, dtype: torch.dtype, device: torch.device
+) -> Tensor:
+    """Return `rotary_table` as complex numbers of a dtype; made once for all models alike."""
+    with torch.inference_mode(False):  # so that a table made while writing can train later
+        return rotary_table(head_dim, length, theta).to(device, dtype)
 
 
 class KVCache:
@@ -96,7 +108,8 @@ class KVCache:
         keys, values = self.keys[layer], self.values[layer]  # views [B, K, max, D]
         keys[:, :, start:end] = k
         values[:, :, start:end] = v
-        return keys[:, :, :end].to(k.dtype), values[:, :, :end].to(v.dtype)
+        keys, values = keys[:, :, :end], values[:, :, :end]
+        return (keys, values) if keys.dtype == k.dtype else (keys.to(k.dtype), values.to(v.dtype))
 
     def advance(self, tokens: int) -> None:
         """Count new tokens as held, once every layer has appended them."""
@@ -118,10 +131,15 @@ class Attention(nn.Module):
         super().__init__()
         self.layer = layer
         self.H, self.K, self.D = config.n_heads, config.kv_heads, config.head_dim
+        self.root_D = math.sqrt(self.D)
         self.wq = nn.Linear(config.dim, self.H * self.D, bias=False)
         self.wk = nn.Linear(config.dim, self.K * self.D, bias=False)
         self.wv = nn.Linear(config.dim, self.K * self.D, bias=False)
         self.wo = nn.Linear(self.H * self.D, config.dim, bias=False)
+
+    def qkv(self, x: Tensor) -> Tensor:
+        """Return queries, keys and values of x [B, T, C] side by side, [B, T, (H + 2K)·D]."""
+        return torch.cat((self.wq(x), self.wk(x), self.wv(x)), dim=-1)
 
     def forward(
         self, x: Tensor, turns: Tensor, future: Tensor | None, cache: KVCache | None
@@ -129,15 +147,16 @@ class Attention(nn.Module):
         """Return what x [B, T, C] gathers, [B, T, C]; `future` [T, S] is True where hidden."""
         B, T, C = x.shape
         H, K, D, layer = self.H, self.K, self.D, self.layer
-        q = note("q", self.wq(x).view(B, T, H, D).transpose(1, 2), layer)  # [B, H, T, D]
-        k = note("k", self.wk(x).view(B, T, K, D).transpose(1, 2), layer)  # [B, K, T, D]
-        v = note("v", self.wv(x).view(B, T, K, D).transpose(1, 2), layer)  # [B, K, T, D]
-        q = note("q_rotated", rotate(q, turns), layer)
-        k = note("k_rotated", rotate(k, turns), layer)
+        heads = self.qkv(x).view(B, T, H + 2 * K, D).transpose(1, 2)  # [B, H + 2K, T, D]
+        q, k, v = heads.split_with_sizes((H, K, K), dim=1)  # [B, H, T, D], twice [B, K, T, D]
+        note("q", q, layer), note("k", k, layer), note("v", v, layer)
+        turned = rotate(heads[:, : H + K], turns)  # queries and keys turn, values do not
+        q, k = turned.split_with_sizes((H, K), dim=1)  # [B, H, T, D], [B, K, T, D]
+        note("q_rotated", q, layer), note("k_rotated", k, layer)
         if cache is not None:
             k, v = cache.append(layer, k, v)  # [B, K, S, D]
         S, rows = k.shape[2], H // K * T  # the G·T queries that read one key/value head
-        scores = q.reshape(B, K, rows, D) @ k.mT / math.sqrt(D)  # [B, K, G·T, S]
+        scores = q.reshape(B, K, rows, D) @ k.mT / self.root_D  # [B, K, G·T, S]
         scores = note("scores", scores.view(B, H, T, S), layer)
         if future is not None:
             scores = scores.masked_fill(future, float("-inf"))
@@ -198,7 +217,6 @@ class Transformer(nn.Module):
         if config.tie_word_embeddings:
             self.output.weight = self.tok_embeddings.weight
         self.apply(self._draw)
-        self._turns: Tensor | None = None  # made at the first pass, in its dtype
 
     @staticmethod
     def _draw(module: nn.Module) -> None:
@@ -240,11 +258,6 @@ class Transformer(nn.Module):
 
     def rotary(self, like: Tensor) -> Tensor:
         """Return the turns of the whole window [max_seq_len, D/2] in the precision of `like`."""
-        turns = self._turns
-        if turns is None or turns.real.dtype != like.dtype or turns.device != like.device:
-            config = self.config
-            with torch.inference_mode(False):  # so that a table made while writing can train later
-                turns = rotary_table(config.head_dim, config.max_seq_len, config.rope_theta)
-                turns = turns.to(like.device, like.dtype.to_complex())
-            self._turns = turns
-        return turns
+        c = self.config
+        dtype = torch.promote_types(like.dtype, torch.float32).to_complex()
+        return _kept_table(c.head_dim, c.max_seq_len, c.rope_theta, dtype, like.device)
