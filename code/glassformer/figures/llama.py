@@ -127,9 +127,9 @@ def llama_architecture(config: TransformerConfig, tokens: Sequence[str]) -> Figu
 @drawn
 def norm_placement() -> Figure:
     """Draw BabyGroot's post-norm block beside the larger model's pre-norm block."""
-    fig, ax = sheet(PAGE_WIDTH - 40, 330)
-    _post_norm(ax, 40)
-    _pre_norm(ax, 270)
+    fig, ax = sheet(370, 330)
+    _post_norm(ax, 34)
+    _pre_norm(ax, 222)
     return fig
 
 
@@ -149,7 +149,7 @@ def _post_norm(ax: Axes, x: float) -> None:
 
 def _pre_norm(ax: Axes, x: float) -> None:
     """Draw a stream at x that nothing interrupts; each part reads a normalised copy."""
-    ax.text(x - 26, 16, "pre-norm: the larger model", size=TITLE, weight="bold")
+    ax.text(x - 26, 16, "pre-norm: tiny LLaMA", size=TITLE, weight="bold")
     for top, part, role in ((44, "attention", "attention"), (174, "feed-forward", "residual")):
         _path(ax, [(x, top), (x + 69, top), (x + 69, top + 10)])
         _box(ax, x + 14, top + 10, 110, ["RMSNorm"], "ink")
