@@ -37,7 +37,8 @@ def near_the_floor(
     text = f"floor {number(floor, 3)}"
     ax.axhline(round(floor, 4), color=colour("ink"), lw=1.1, ls=STYLES[1], label=text)
     lowest, highest = reach or _reach(series, floor)
-    ax.set(xlim=(epochs[0], epochs[-1]), ylim=(lowest, highest))
+    room = 0.015 * (epochs[-1] - epochs[0])
+    ax.set(xlim=(epochs[0] - room, epochs[-1] + room), ylim=(lowest, highest))
     across = {"ncols": 2, "loc": "upper left", "columnspacing": 1.2, "handlelength": 1.8}
     ax.legend(borderaxespad=0.2, fontsize=SMALL, **across)
     return fig
