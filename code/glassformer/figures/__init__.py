@@ -26,7 +26,14 @@ from glassformer.figures.diagrams import (
 from glassformer.figures.ffn import ffn_graph
 from glassformer.figures.floor import near_the_floor
 from glassformer.figures.inference import cache_steps, continuation_tree, training_vs_inference
+from glassformer.figures.llama import (
+    llama_architecture,
+    norm_placement,
+    rotary_clocks,
+    shared_heads,
+)
 from glassformer.figures.matrices import Matrix, equation, heatmap, product_cell
+from glassformer.figures.paging import paged_cache
 from glassformer.figures.routing import attention_flow, attention_wiring, visible_sets
 from glassformer.figures.style import show
 from glassformer.figures.tables import Table, table
@@ -57,12 +64,17 @@ __all__ = [
     "heatmap",
     "learned_distributions",
     "lines",
+    "llama_architecture",
     "near_the_floor",
+    "norm_placement",
+    "paged_cache",
     "parameter_ledger",
     "predictions_over_training",
     "prefix_tree",
     "product_cell",
     "recurrent_vs_decoder",
+    "rotary_clocks",
+    "shared_heads",
     "show",
     "softmax_by_temperature",
     "table",
