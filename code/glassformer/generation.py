@@ -109,17 +109,18 @@ def _as_batch(ids: Sequence[int] | Tensor) -> tuple[Tensor, bool]:
     try:
         ids = torch.as_tensor(ids)
     except (TypeError, ValueError, RuntimeError):
-        raise ValueError("The prompt must be token ids: a list of whole numbers or a tensor.") from None
+        raise ValueError("A prompt is token ids: whole numbers in a list or tensor.") from None
     if ids.numel() == 0:
         raise ValueError("The prompt is empty; give at least one token.")
     if ids.dim() not in (1, 2):
-        raise ValueError(f"The prompt must have shape [seq] or [batch, seq], not {list(ids.shape)}.")
+        raise ValueError(f"A prompt has shape [seq] or [batch, seq], not {list(ids.shape)}.")
     return (ids, True) if ids.dim() == 2 else (ids[None], False)
 
 
 def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
     """Return a function from new tokens [B, n] to the logits [B, V] of the token that follows."""
-    if isinstance(max_new_tokens, bool) or not isinstance(max_new_tokens, int) or max_new_tokens < 0:
+    whole = isinstance(max_new_tokens, int) and not isinstance(max_new_tokens, bool)
+    if not whole or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens = {max_new_tokens!r} cannot be: it must be 0 or more.")
     if isinstance(model, BabyGrootGPT):
         twin = bare(model)

@@ -10,12 +10,12 @@ def check_ids(ids: Tensor, vocab_size: int, room: int, window: int) -> None:
         raise ValueError(
             f"Token ids must be a torch tensor [batch, seq], not {type(ids).__name__}."
         )
+    if ids.numel() == 0:
+        raise ValueError("The prompt is empty; give at least one token.")
     if ids.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"Token ids must be whole numbers (torch.int64), not {ids.dtype}.")
     if ids.dim() != 2:
         raise ValueError(f"Token ids must have shape [batch, seq], not {list(ids.shape)}.")
-    if ids.numel() == 0:
-        raise ValueError("The prompt is empty; give at least one token.")
     if ids.shape[1] > room:
         past = f", of which {window - room} are taken" if room < window else ""
         raise ValueError(

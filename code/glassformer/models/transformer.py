@@ -28,6 +28,8 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x [..., C] with root mean square 1 in its last dimension, times the weight."""
+        if x.dtype.itemsize < 4:  # a square soon exceeds what 16 bits can hold
+            return self(x.float()).to(x.dtype)
         mean_square = x.square().sum(dim=-1, keepdim=True) / self.dim  # [..., 1]
         return x * torch.rsqrt(mean_square + self.eps) * self.weight
 
@@ -99,7 +101,8 @@ class KVCache:
         made_for = tuple(self.keys.shape[i] for i in (0, 2, 3, 4))
         if made_for != (config.n_layers, config.kv_heads, config.max_seq_len, config.head_dim):
             raise ValueError(
-                "The cache was made for a model of another shape; make one with KVCache(model.config)."
+                "The cache was made for a model of another shape; "
+                "make one with KVCache(model.config)."
             )
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -149,10 +152,13 @@ class Attention(nn.Module):
         H, K, D, layer = self.H, self.K, self.D, self.layer
         heads = self.qkv(x).view(B, T, H + 2 * K, D).transpose(1, 2)  # [B, H + 2K, T, D]
         q, k, v = heads.split_with_sizes((H, K, K), dim=1)  # [B, H, T, D], twice [B, K, T, D]
-        note("q", q, layer), note("k", k, layer), note("v", v, layer)
+        note("q", q, layer)
+        note("k", k, layer)
+        note("v", v, layer)
         turned = rotate(heads[:, : H + K], turns)  # queries and keys turn, values do not
         q, k = turned.split_with_sizes((H, K), dim=1)  # [B, H, T, D], [B, K, T, D]
-        note("q_rotated", q, layer), note("k_rotated", k, layer)
+        note("q_rotated", q, layer)
+        note("k_rotated", k, layer)
         if cache is not None:
             k, v = cache.append(layer, k, v)  # [B, K, S, D]
         S, rows = k.shape[2], H // K * T  # the G·T queries that read one key/value head
@@ -186,7 +192,7 @@ class SwiGLU(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then the feed-forward network; each reads a normalised copy and adds its result."""
+    """Attention, then the feed-forward network: both read the stream normalised and add to it."""
 
     def __init__(self, config: TransformerConfig, layer: int) -> None:
         super().__init__()
@@ -234,7 +240,7 @@ class Transformer(nn.Module):
         return sum(p.numel() for p in self.parameters())
 
     def forward(self, ids: Tensor, cache: KVCache | None = None) -> Tensor:
-        """Return logits [B, T, V] for token ids [B, T]; with a cache, ids continue what it holds."""
+        """Return logits [B, T, V] for ids [B, T]; with a cache, they continue what it holds."""
         start = 0 if cache is None else cache.length
         window = self.config.max_seq_len
         check_ids(ids, self.vocab_size, room=window - start, window=window)
