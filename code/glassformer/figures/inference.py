@@ -30,7 +30,7 @@ def training_vs_inference(tokens: Sequence[str], prompt: int = 3) -> Figure:
     if not 0 < prompt < T:
         raise ValueError(f"prompt = {prompt} cannot be: it must be 1 to {T - 1} of the {T} tokens.")
     xs, step = _columns(tokens)
-    fig, ax = sheet(LEFT + step * T + 6, 256 + 38 * (T - prompt))
+    fig, ax = sheet(max(LEFT + step * T + 6, 318), 256 + 38 * (T - prompt))
     _training(ax, xs, tokens, step)
     line(ax, (8, 182), (xs[-1] + step / 2, 182), role="line", lw=1)
     label(ax, 8, 202, "generation: a pass a line", "ink", ha="left", size=TITLE, weight="bold")
@@ -61,7 +61,7 @@ def _training(ax: Axes, xs: Sequence[float], tokens: Sequence[str], step: float)
         arrow(ax, (x, 58), (x, 76), role="token")
         arrow(ax, (x, 110), (x, 132), role="loss")
         chip(ax, x, 144, tokens[t + 1], "loss", width=step - 12)
-    across = xs[-2] - xs[0] + step - 12
+    across = max(xs[-2] - xs[0] + step - 12, 170.0)
     text = ["model", "causal mask: no look ahead"]
     box(ax, xs[0] - step / 2 + 6, 78, across, 32, text, "residual")
     label(ax, 8, 168, f"{T - 1} losses, averaged; nothing waits for anything", ha="left")
@@ -86,22 +86,24 @@ def _legend(ax: Axes, y: float) -> None:
 @drawn
 def cache_steps(tokens: Sequence[str], values_per_token: int) -> Figure:
     """Draw the cache after each of T tokens: what is held, what is new, the number of values."""
-    T = len(tokens)
-    xs, step = _columns(tokens)
-    fig, ax = sheet(LEFT + step * T + 72, 62 + 28 * T)
-    right = xs[-1] + step / 2 + 64
+    T, step = len(tokens), 36.0
+    wide = max(30.0, *(text_width(token) + 6 for token in tokens))
+    xs = [max(LEFT, wide + 16) + step * (t + 0.5) for t in range(T)]
+    right = max(xs[-1] + step / 2 + 34, 280.0)  # the legend needs as much
+    fig, ax = sheet(right + 6, 62 + 28 * T)
     label(ax, 8, 16, "read", "ink", ha="left", weight="bold")
     label(ax, xs[0] - 15, 16, "keys and values held", "ink", ha="left", weight="bold")
     label(ax, right, 16, "numbers", "ink", ha="right", weight="bold")
     for row, token in enumerate(tokens):
         y = 42 + 28 * row
-        chip(ax, 8 + (step - 12) / 2, y, token, width=step - 12, fill=30)
+        chip(ax, 8 + wide / 2, y, token, width=wide, fill=30)
         for place, x in enumerate(xs):
             _slot(ax, x, y, place - row)
-        label(ax, right - 32, y, f"+{values_per_token:,}", ha="right")
-        label(ax, right, y, f"{values_per_token * (row + 1):,}", "ink", ha="right", weight="bold")
+        total = f"{values_per_token * (row + 1):,}"
+        label(ax, right, y, total, "ink", ha="right", weight="bold")
     y = 46 + 28 * T
-    for x, age, text in ((24, 0, "new"), (92, -1, "kept"), (166, 1, "reserved, still empty")):
+    new = f"new: {values_per_token:,}"
+    for x, age, text in ((24, 0, new), (120, -1, "kept"), (190, 1, "still empty")):
         _slot(ax, x, y, age)
         label(ax, x + 20, y, text, ha="left")
     return fig
