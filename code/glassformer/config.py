@@ -6,13 +6,15 @@ import json
 import math
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 _WHOLE = ("vocab_size", "dim", "n_layers", "n_heads", "max_seq_len")
 _POSITIVE = ("ffn_dim_multiplier", "norm_eps", "rope_theta")
 _LARGEST = 10**12  # beyond any machine, and still exact in floating point
+_RANGE = (1e-30, 1e30)  # of a positive number: float32 can hold it
+_DEEPEST = 20  # nesting in unknown keys
 _MAX_BYTES = 64 * 1024
 
 
@@ -42,6 +44,12 @@ class TransformerConfig:
         if not isinstance(self.tie_word_embeddings, bool):
             raise _bad("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
         self._need_divisible()
+        if not isinstance(self.extra, dict):
+            raise _bad("extra", self.extra, "it must be a dictionary of further keys")
+        for key, value in self.extra.items():
+            if not isinstance(key, str) or not _is_plain(value):
+                rule = f"further keys hold plain JSON data, at most {_DEEPEST} deep, without NaN"
+                raise _bad(repr(key)[:40], value, rule)
 
     def _need_whole(self, name: str) -> None:
         value = getattr(self, name)
@@ -51,8 +59,8 @@ class TransformerConfig:
     def _need_positive(self, name: str) -> None:
         value = getattr(self, name)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0 < value <= 1e30:  # also refuses NaN and infinity
-            raise _bad(name, value, "it must be a positive, finite number, at most 1e30")
+        if not number or not _RANGE[0] <= value <= _RANGE[1]:  # also refuses NaN and infinity
+            raise _bad(name, value, "it must be a positive number from 1e-30 to 1e+30")
         setattr(self, name, float(value))
 
     def _need_divisible(self) -> None:
@@ -125,8 +133,8 @@ class TransformerConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, and the unknown keys that were read, as plain data."""
-        known = asdict(self)
-        return {**known.pop("extra"), **known}
+        known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
+        return {**self.extra, **known}
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write config.json; whoever reads it meanwhile sees the old file or the new, whole."""
@@ -154,11 +162,35 @@ class TransformerConfig:
         return cls.from_dict(_read_json(Path(path)))
 
 
+def _is_plain(value: object) -> bool:
+    """Return whether JSON can hold a value, so that a config that was read can be written."""
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        inner: list[object] = []
+        for v in level:
+            if isinstance(v, dict) and all(isinstance(key, str) for key in v):
+                inner += v.values()
+            elif isinstance(v, list):
+                inner += v
+            elif not (v is None or isinstance(v, str) or _is_number(v)):
+                return False
+        level = inner
+    return not level
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and value.bit_length() <= 10_000  # Python prints 4,300 digits
+
+
 def _bad(name: str, value: object, rule: str) -> ValueError:
     try:
-        shown = repr(value)
+        shown = " ".join(repr(value).split())  # one line
     except ValueError:  # Python refuses to print integers of thousands of digits
         shown = "a number of thousands of digits"
+    except RecursionError:
+        shown = f"a {type(value).__name__} nested too deep"
     shown = shown if len(shown) <= 40 else shown[:37] + "…"
     return ValueError(f"{name} = {shown} cannot be: {rule}.")
 
@@ -166,6 +198,7 @@ def _bad(name: str, value: object, rule: str) -> ValueError:
 def _read_json(path: Path) -> Any:
     """Return the data of a small JSON file; ValueError says in one line what is wrong."""
     try:
+        _need_regular(path)
         raw = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else None
     except FileNotFoundError:
         raise ValueError(f"There is no file {path}; write one with config.to_json(path).") from None
@@ -175,6 +208,10 @@ def _read_json(path: Path) -> Any:
         raise ValueError(f"{path} is larger than 64 KiB; a config needs less than 1 KiB.")
     if not raw.strip():
         raise ValueError(f"{path} is empty; write a config with config.to_json(path).")
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise ValueError(f"{path} starts with a byte-order mark; save it as UTF-8 without one.")
+    if b"\0" in raw:
+        raise ValueError(f"{path} is not UTF-8 text: it has zero bytes; save it as UTF-8.")
     try:
         return json.loads(raw.decode(), object_pairs_hook=_without_repeats)
     except UnicodeDecodeError:
@@ -186,6 +223,12 @@ def _read_json(path: Path) -> Any:
         raise ValueError(f"{path} is nested too deep; a config is one flat object.") from None
     except ValueError as error:
         raise ValueError(f"{path} is not a config: {error}") from None
+
+
+def _need_regular(path: Path) -> None:
+    """Raise a ValueError if a folder, a device or a pipe is where a file should be."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a folder or a device, not a file; give the path of a file.")
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -201,6 +244,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file under a temporary name, then rename it; ValueError if it cannot be written."""
     temporary = None
     try:
+        _need_regular(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
@@ -209,7 +253,9 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
+        temporary = None
     except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
         raise ValueError(f"{path} cannot be written: {error.strerror}.") from None
+    finally:
+        if temporary is not None:
+            os.unlink(temporary)
