@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -53,12 +54,23 @@ class Vocabulary:
 
     words: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        words = tuple(_texts(self.words, "A vocabulary", "words"))
+        twice = [word for word, n in Counter(words).items() if n > 1]
+        if twice:
+            raise ValueError(
+                f"The word {twice[0][:60]!r} stands twice in the vocabulary; keep one."
+            )
+        object.__setattr__(self, "words", words)
+
     @classmethod
     def from_sentences(
         cls, sentences: Iterable[str], specials: Sequence[str] = SPECIALS
     ) -> Vocabulary:
         """Return the specials, in their order, followed by the sorted words of the sentences."""
-        found = {word for sentence in sentences for word in sentence.split()}
+        texts = _texts(sentences, "The corpus", "sentences")
+        specials = _texts(specials, "The specials", "words")
+        found = {word for sentence in texts for word in sentence.split()}
         return cls((*specials, *sorted(found - set(specials))))
 
     def __len__(self) -> int:
@@ -85,13 +97,35 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int] | Tensor) -> str:
         """Return the words of a sequence of ids, [T] or a list, joined by blanks."""
-        ids = ids.tolist() if isinstance(ids, Tensor) else list(ids)
-        for i in ids:
-            if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(self):
-                raise ValueError(
-                    f"{i!r} is not a token id; ids are whole numbers from 0 to {len(self) - 1}."
-                )
-        return " ".join(self.words[i] for i in ids)
+        if isinstance(ids, Tensor):
+            ids = ids.tolist()
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise ValueError(f"decode needs a list of token ids, such as [1, 2]; it got {ids!r}.")
+        return " ".join(self._word(i) for i in ids)
+
+    def _word(self, i: object) -> str:
+        try:
+            place = -1 if isinstance(i, bool) else operator.index(i)  # type: ignore[arg-type]
+        except TypeError:
+            place = -1
+        if not 0 <= place < len(self):
+            raise ValueError(
+                f"{i!r} is not a token id; ids are whole numbers from 0 to {len(self) - 1}."
+            )
+        return self.words[place]
+
+
+def _texts(texts: Iterable[str], whose: str, kind: str) -> list[str]:
+    """Return texts as a list; a ValueError explains when one text, or something else, is given."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise ValueError(
+            f"{whose} must be a list of {kind}, such as [{kind[:-1]!r}]; got {texts!r}."
+        )
+    found = list(texts)
+    for text in found:
+        if not isinstance(text, str):
+            raise ValueError(f"{whose} must be a list of {kind}; {text!r} is not a text.")
+    return found
 
 
 def cat_vocabulary() -> Vocabulary:
@@ -111,21 +145,35 @@ def prefix_pairs(
 
     Each sentence, between <START> and <END>, gives one example for every token after the first.
     """
+    if isinstance(max_len, bool) or not isinstance(max_len, int) or max_len < 1:
+        raise ValueError(f"max_len = {max_len!r} cannot be: it must be a whole number, 1 or more.")
     contexts, targets = [], []
-    for sentence in sentences:
+    for sentence in _texts(sentences, "The corpus", "sentences"):
         ids = vocabulary.encode(f"{START} {sentence} {END}")
         if len(ids) - 1 > max_len:
             raise ValueError(
                 f"{sentence!r} needs contexts of {len(ids) - 1} tokens, but max_len is {max_len}."
             )
+        if 0 in ids:
+            raise ValueError(
+                f"{sentence!r} holds {vocabulary.words[0]!r}, whose id 0 is what pads contexts; "
+                f"give the vocabulary {PAD} as its first word."
+            )
         for end in range(1, len(ids)):
             contexts.append(ids[:end] + [0] * (max_len - end))
             targets.append(ids[end])
+    if not targets:
+        raise ValueError("The corpus is empty; give at least one sentence.")
     return torch.tensor(contexts), torch.tensor(targets)
 
 
 def next_token_counts(X: Tensor, Y: Tensor) -> dict[tuple[int, ...], Counter[int]]:
     """Return, for every context in X [N, T], how often each next token of Y [N] follows it."""
+    if X.dim() != 2 or Y.dim() != 1 or len(X) != len(Y) or len(Y) == 0:
+        raise ValueError(
+            f"Contexts [N, T] and targets [N] are needed, N at least 1; these have shapes "
+            f"{list(X.shape)} and {list(Y.shape)}."
+        )
     counts: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     for context, target in zip(X.tolist(), Y.tolist(), strict=True):
         counts[tuple(context)][target] += 1

@@ -28,7 +28,12 @@ def trace(model: nn.Module, ids: Sequence[int] | Tensor, cache=None) -> dict[str
     With a KVCache the pass continues from what the cache holds.
     """
     global _recording
-    ids = torch.as_tensor(ids)
+    try:
+        ids = torch.as_tensor(ids)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(
+            "trace needs token ids: a list of whole numbers or a tensor; encode words first."
+        ) from None
     batched = ids.dim() != 1
     before, _recording = _recording, {}
     try:
