@@ -56,11 +56,20 @@ def test_an_inline_figure_has_a_name_and_ids_of_its_own():
     figure = inline_svg(SVG, 'Two "ticks" & a line', "c1o0-")
     assert figure.startswith('<figure class="gf-figure">')
     assert (
-        '<svg viewBox="0 0 9 9" role="img" aria-label="Two &quot;ticks&quot; &amp; a line">'
+        '<svg viewBox="0 0 9 9" role="group" aria-label="Two &quot;ticks&quot; &amp; a line">'
         in figure
     )
     assert figure.count("c1o0-a") == 4 and 'href="#elsewhere"' in figure
     assert "<?xml" not in figure
+
+
+def test_links_inside_a_figure_stay_links_for_a_screen_reader():
+    linked = SVG.replace("<rect", '<a xlink:href="01_data.html"><rect').replace(
+        "<a href", "</a><a href"
+    )
+    assert 'role="group" aria-label="A map"' in inline_svg(linked, "A map", "c1o0-")
+    unlinked = SVG.replace('<a href="#elsewhere"/>', "")
+    assert 'role="img" aria-label="A map"' in inline_svg(unlinked, "A map", "c1o0-")
 
 
 def test_the_normal_form_is_stable_and_drops_what_changes():

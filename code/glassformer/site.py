@@ -35,7 +35,8 @@ def inline_svg(svg: str, alt: str, prefix: str) -> str:
     opening, rest = svg[:end], svg[end:]
     for attribute in ("role", "aria-label", "aria-labelledby", "aria-hidden", "focusable"):
         opening = re.sub(rf'\s{attribute}="[^"]*"', "", opening)
-    svg = f'{opening} role="img" aria-label="{html.escape(alt)}"{rest}'
+    role = "group" if "<a " in rest else "img"  # what is inside an image, links too, goes unread
+    svg = f'{opening} role="{role}" aria-label="{html.escape(alt)}"{rest}'
     ids = set(re.findall(r'\sid="([^"]+)"', svg))
     svg = re.sub(r'(\sid=")([^"]+)"', lambda m: f'{m[1]}{prefix}{m[2]}"', svg)
     svg = re.sub(
