@@ -77,8 +77,9 @@ class KVCache:
         device: torch.device | str | None = None,
     ) -> None:
         shape = (config.n_layers, batch_size, config.kv_heads, config.max_seq_len, config.head_dim)
-        self.keys = torch.zeros(shape, dtype=dtype, device=device)  # [layers, B, K, max, D]
-        self.values = torch.zeros(shape, dtype=dtype, device=device)
+        with torch.inference_mode(False):  # so that a later pass can write, in whichever mode
+            self.keys = torch.zeros(shape, dtype=dtype, device=device)  # [layers, B, K, max, D]
+            self.values = torch.zeros(shape, dtype=dtype, device=device)
         self.length = 0  # tokens held; also the position of the next one
 
     @property
@@ -106,8 +107,15 @@ class KVCache:
             )
 
     def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store k, v [B, K, T, D] behind the tokens held; return all of them, [B, K, S, D]."""
+        """Store k, v [B, K, T, D] behind the tokens held; return all of them, [B, K, S, D].
+
+        What is held is constant: gradients reach the new tokens only.
+        """
         start, end = self.length, self.length + k.shape[2]
+        if k.requires_grad:
+            keys, values = self.append(layer, k.detach(), v.detach())
+            old_keys, old_values = keys[:, :, :start], values[:, :, :start]
+            return torch.cat((old_keys, k), dim=2), torch.cat((old_values, v), dim=2)
         keys, values = self.keys[layer], self.values[layer]  # views [B, K, max, D]
         keys[:, :, start:end] = k
         values[:, :, start:end] = v
