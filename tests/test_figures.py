@@ -348,3 +348,14 @@ def test_the_layout_checks_can_fail():
     ax.text(52, 15, "covers")
     (_, one), (_, two) = boxes(fig)
     assert one.x1 > fig.bbox.x1 and one.overlaps(two)
+
+
+def test_a_tiny_probability_is_not_shown_as_cut():
+    probabilities = torch.tensor([0.9964843826, 0.0035156073, 1e-8, 0.0], dtype=torch.float64)
+    shown = texts(style.to_svg(gf.distribution(probabilities, ["a", "b", "c", "d"]), ALT))
+    assert [text for text in shown if "%" in text or text == "cut"] == [
+        "99.6 %",
+        "0.4 %",
+        "0.0 %",
+        "cut",
+    ]

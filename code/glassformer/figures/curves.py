@@ -130,8 +130,9 @@ def distribution(
     The `top` likeliest tokens of the first are shown in all. A token whose probability is exactly
     0, cut by top-k or top-p, is hatched and says so.
     """
-    shares = np.atleast_2d(array(probabilities, 4))
-    order = np.argsort(-shares[0], kind="stable")[:top]
+    given = np.atleast_2d(array(probabilities, 12))
+    shares = np.where(given > 0, np.maximum(np.round(given, 6), 1e-9), 0.0)  # tiny is not cut
+    order = np.argsort(-given[0], kind="stable")[:top]
     labels = [tokens[i] for i in order]
     left, panel, gap = max(map(text_width, labels)) + 14, 104.0, 46.0
     height = 17.0 * len(labels)
@@ -148,11 +149,13 @@ def _bars(ax: Axes, shares: np.ndarray, role: str) -> None:
     """Draw horizontal bars from 0 to 1 with their percentages; a zero is hatched as cut."""
     for y, share in enumerate(shares):
         if share > 0:
-            ax.barh(y, share, height=0.72, color=ramp(role, 47), ec=colour(role), lw=1)
+            length = max(round(share, 4), 1e-9)
+            ax.barh(y, length, height=0.72, color=ramp(role, 47), ec=colour(role), lw=1)
         else:
             ax.barh(y, 0.16, height=0.72, fc="none", hatch="////", ec=colour("line"), lw=0)
         text = f"{number(100 * share, 1)} %" if share > 0 else "cut"
-        ax.text(max(share, 0.16 * (share == 0)) + 0.03, y, text, va="center_baseline", size=SMALL)
+        end = round(share, 4) if share > 0 else 0.16
+        ax.text(end + 0.03, y, text, va="center_baseline", size=SMALL)
     ax.set(xlim=(0, 1), ylim=(len(shares) - 0.5, -0.5), xticks=[])
     ax.spines[["bottom"]].set_visible(False)
     ax.tick_params(length=0, labelcolor=colour("ink"))
