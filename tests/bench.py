@@ -1,0 +1,207 @@
+"""Measure speed on this machine, next to peers and next to the goals.
+
+    python tests/bench.py              everything
+    python tests/bench.py decode       some: decode, length, book, suite
+
+`decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
+and without a cache; `book` times `make book` on a copy, cold and after a change to one chapter;
+`suite` times `make test`. Repetitions take turns, so that a busy moment meets both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GOAL_DECODE, GOAL_COLD, GOAL_CHAPTER, GOAL_SUITE = 2.5, 90, 20, 8 * 60  # times faster; seconds
+
+
+def in_turns(runs: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
+    """Return the median seconds of each run; they take turns, after one round of warming up."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for repetition in range(repetitions + 1):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            if repetition:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def verdict(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def sizes():
+    """Return the two configs that are measured: the course's tiny one, and one of 2.2 million."""
+    from glassformer.models import TransformerConfig
+
+    tiny = TransformerConfig(8, 32, 2, 4, 2, max_seq_len=264, ffn_dim_multiplier=2.0)
+    larger = TransformerConfig(4096, 128, 6, 4, 2, max_seq_len=264)
+    return tiny, larger
+
+
+def decode(repetitions: int, new: int = 128) -> None:
+    """Compare `generate` with Hugging Face's, same weights, one sequence, greedy."""
+    import torch
+    from transformers.utils import logging
+
+    from glassformer.generation import generate
+    from glassformer.huggingface import to_huggingface
+    from glassformer.models import Transformer
+
+    logging.set_verbosity_error()
+    prompt = torch.tensor([[1, 2, 3, 4]])
+    print(f"\nDecoding {new} tokens with a cache, one thread, median of {repetitions} repetitions")
+    print(f"{'parameters':>12} {'ours ms/token':>15} {'Hugging Face':>14} {'ratio':>8}   goal")
+    for config in sizes():
+        torch.manual_seed(0)
+        model = Transformer(config).eval()
+        llama = to_huggingface(model)
+        runs = {
+            "ours": lambda model=model: generate(model, prompt, new),
+            "theirs": lambda llama=llama: llama.generate(
+                prompt, max_new_tokens=new, do_sample=False
+            ),
+        }
+        if not torch.equal(runs["ours"](), runs["theirs"]()):
+            sys.exit("The two write different tokens: tests/test_parity.py says where they part.")
+        took = in_turns(runs, repetitions)
+        ours, theirs = took["ours"] / new * 1e3, took["theirs"] / new * 1e3
+        print(
+            f"{config.num_params():>12,} {ours:>15.3f} {theirs:>14.3f} {theirs / ours:>7.2f}x"
+            f"   {GOAL_DECODE}x {verdict(theirs / ours >= GOAL_DECODE)}"
+        )
+
+
+def length(repetitions: int) -> None:
+    """Compare writing with and without a cache as the text grows."""
+    import torch
+
+    from glassformer.generation import generate
+    from glassformer.models import Transformer
+
+    prompt = torch.tensor([[1, 2, 3, 4]])
+    repetitions = max(1, repetitions // 4)
+    print(f"\nWith and without a cache, ms per token, median of {repetitions} repetitions")
+    print(f"{'parameters':>12} {'new tokens':>12} {'cached':>9} {'uncached':>10} {'ratio':>8}")
+    for config in sizes():
+        torch.manual_seed(0)
+        model = Transformer(config).eval()
+        for new in (16, 32, 64, 128, 256):
+            runs = {
+                use_cache: lambda new=new, use_cache=use_cache, model=model: generate(
+                    model, prompt, new, use_cache=use_cache
+                )
+                for use_cache in (True, False)
+            }
+            took = {name: s / new * 1e3 for name, s in in_turns(runs, repetitions).items()}
+            print(
+                f"{config.num_params():>12,} {new:>12} {took[True]:>9.3f} {took[False]:>10.3f}"
+                f" {took[False] / took[True]:>7.2f}x"
+            )
+
+
+def make(label: str, folder: Path, target: str, goal: float | None = None) -> None:
+    """Print the seconds that `make target` takes in a folder, in the existing environment."""
+    venv = Path(sys.prefix)
+    command = ["make", "-o", str(venv / "installed"), f"VENV={venv}", target]
+    start = time.perf_counter()
+    run = subprocess.run(
+        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    seconds = time.perf_counter() - start
+    judged = "" if goal is None else f"   < {goal} s {verdict(seconds < goal)}"
+    if run.returncode:
+        print("\n".join(run.stdout.splitlines()[-30:]))
+        judged = f"   it FAILED, see above; run `make {target}`"
+    print(f"{label:>40} {seconds:>7.1f} s{judged}", flush=True)
+
+
+def copy_sources(to: Path) -> None:
+    """Copy what git knows or would know into a folder: no build, no environment."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+
+
+def slowest_chapter(folder: Path) -> Path:
+    """Return the chapter of a built book that took longest to execute."""
+    from jupyter_cache import get_cache
+
+    records = get_cache(folder / "_build" / ".jupyter_cache").list_cache_records()
+    record = max(records, key=lambda record: (record.data or {}).get("execution_seconds", 0))
+    return next((folder / "book").glob(Path(record.uri).name))
+
+
+def change(chapter: Path) -> None:
+    """Add a comment to a chapter's first code cell, so that it must be executed again."""
+    notebook = json.loads(chapter.read_text(encoding="utf-8"))
+    cell = next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    cell["source"] = [*cell["source"], "\n# changed"]
+    chapter.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def book(repetitions: int) -> None:
+    """Time `make book` on a copy of the sources: cold, after one chapter changed, unchanged."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        copy_sources(copy)
+        print("\nBuilding the book, in the existing environment")
+        make("cold", copy, "book", GOAL_COLD)
+        chapter = slowest_chapter(copy)
+        change(chapter)
+        make(f"{chapter.name} changed", copy, "book", GOAL_CHAPTER)
+        make("nothing changed", copy, "book")
+
+
+def suite(repetitions: int) -> None:
+    """Time the whole test suite."""
+    print("\nThe whole test suite")
+    make("make test", ROOT, "test", GOAL_SUITE)
+
+
+def main() -> None:
+    """Run the benchmarks that the command line names, or all."""
+    benchmarks = {"decode": decode, "length": length, "book": book, "suite": suite}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("benchmark", nargs="*", help=", ".join(benchmarks) + "; default: all")
+    parser.add_argument("--repetitions", type=int, default=20, metavar="N")
+    chosen = parser.parse_args()
+    unknown = set(chosen.benchmark) - set(benchmarks)
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        parser.error(f"no benchmark is called {names}; take {', '.join(benchmarks)}")
+    if chosen.repetitions < 1:
+        parser.error("--repetitions must be 1 or more")
+    import torch
+
+    torch.set_num_threads(1)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    print(f"torch {torch.__version__}, {os.cpu_count()} processors, load {load:.1f}")
+    if load > 1:
+        print("Other work is running: it slows memory for all, and brings ratios closer to 1.")
+    for name in chosen.benchmark or benchmarks:
+        benchmarks[name](chosen.repetitions)
+
+
+if __name__ == "__main__":
+    main()
