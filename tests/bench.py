@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -123,7 +124,9 @@ def make(label: str, folder: Path, target: str, goal: float | None = None) -> No
     seconds = time.perf_counter() - start
     judged = "" if goal is None else f"   < {goal} s {verdict(seconds < goal)}"
     if run.returncode:
-        print("\n".join(run.stdout.splitlines()[-30:]))
+        lines = run.stdout.splitlines()
+        told = [line for line in lines if re.search(r"WARNING|ERROR|rror:", line)] or lines
+        print("\n".join(told[-20:]))
         judged = f"   it FAILED, see above; run `make {target}`"
     print(f"{label:>40} {seconds:>7.1f} s{judged}", flush=True)
 
@@ -143,13 +146,14 @@ def copy_sources(to: Path) -> None:
             shutil.copy2(ROOT / name, to / name)
 
 
-def slowest_chapter(folder: Path) -> Path:
-    """Return the chapter of a built book that took longest to execute."""
+def execution_seconds(folder: Path) -> dict[str, float]:
+    """Return how long each chapter of a built book took to execute, the slowest first."""
     from jupyter_cache import get_cache
 
     records = get_cache(folder / "_build" / ".jupyter_cache").list_cache_records()
-    record = max(records, key=lambda record: (record.data or {}).get("execution_seconds", 0))
-    return next((folder / "book").glob(Path(record.uri).name))
+    seconds = {Path(r.uri).name: (r.data or {}).get("execution_seconds", 0.0) for r in records}
+    chapters = {name: s for name, s in seconds.items() if name.endswith(".ipynb")}
+    return dict(sorted(chapters.items(), key=lambda item: -item[1]))
 
 
 def change(chapter: Path) -> None:
@@ -167,9 +171,11 @@ def book(repetitions: int) -> None:
         copy_sources(copy)
         print("\nBuilding the book, in the existing environment")
         make("cold", copy, "book", GOAL_COLD)
-        chapter = slowest_chapter(copy)
-        change(chapter)
-        make(f"{chapter.name} changed", copy, "book", GOAL_CHAPTER)
+        took = execution_seconds(copy)
+        print("of which executing: " + ", ".join(f"{name} {s:.1f}" for name, s in took.items()))
+        slowest = next(iter(took))
+        change(copy / "book" / slowest)
+        make(f"{slowest} changed", copy, "book", GOAL_CHAPTER)
         make("nothing changed", copy, "book")
 
 
