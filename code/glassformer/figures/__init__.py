@@ -17,6 +17,7 @@ from glassformer.figures.curves import (
     training_curve,
 )
 from glassformer.figures.deep_dives import attention_deep_dive, block_and_head_deep_dive
+from glassformer.figures.designs import designs_to_scale
 from glassformer.figures.diagrams import (
     baby_groot_architecture,
     block_diagram,
@@ -53,6 +54,7 @@ __all__ = [
     "cache_growth",
     "cache_steps",
     "continuation_tree",
+    "designs_to_scale",
     "distribution",
     "dot_product_histogram",
     "dot_product_spread",

@@ -139,9 +139,10 @@ def weights_to_scale(model, vocabulary: Sequence[str] = ()) -> Figure:
     """Draw every weight matrix of a model, or of its state dict, to one scale, one square a weight.
 
     The words of `vocabulary` fan out on the embedding and on the head. A model with more weights
-    than can be seen gets one rectangle a matrix, its area in proportion to the count.
+    than can be seen gets one rectangle a matrix, its area in proportion to the count. Of a model
+    whose head is its embedding that matrix is drawn once.
     """
-    state = model if isinstance(model, Mapping) else model.state_dict()
+    state = model if isinstance(model, Mapping) else dict(model.named_parameters())
     tiles = _tiles(state, vocabulary)
     notes = _notes(tiles)
     width, height = _pack(tiles)
