@@ -95,9 +95,9 @@ def label_choices(app, doctree, docname: str = "") -> None:
             tick = paragraph[0]
             if not (isinstance(tick, nodes.raw) and "task-list-item-checkbox" in tick.astext()):
                 continue
-            radio = f'<label><input type="radio" name="predict-{number}" autocomplete="off"> '
+            radio = f'<label><input type="radio" name="predict-{number}" autocomplete="off"> <span>'
             paragraph[0] = nodes.raw(text=radio, format="html")
-            paragraph.append(nodes.raw(text="</label>", format="html"))
+            paragraph.append(nodes.raw(text="</span></label>", format="html"))
             box["classes"] = [*dict.fromkeys([*box["classes"], "with-choices"])]
 
 
