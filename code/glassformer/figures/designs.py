@@ -12,7 +12,7 @@ from glassformer.config import TransformerConfig
 from glassformer.figures.drawing import label
 from glassformer.figures.style import TITLE, colour, drawn, ramp, sheet
 
-WIDE, TALL = 306.0, 58.0  # points of the largest design's strip
+WIDE, TALL = 288.0, 58.0  # points of the largest design's strip
 
 
 @drawn
@@ -34,7 +34,7 @@ def designs_to_scale(designs: Mapping[str, TransformerConfig]) -> Figure:
     for place, (role, text) in enumerate(
         (("token", "token table"), ("attention", "attention"), ("residual", "feed-forward"))
     ):
-        x = 6 + 100 * place
+        x = 6 + 96 * place
         _area(ax, x, y - 5, 10, 10, role)
         label(ax, x + 16, y, text, ha="left")
     label(ax, 6, y + 18, "a column is a block; areas in proportion", ha="left")
