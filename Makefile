@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CHAPTERS ?= $(sort $(wildcard book/[0-9]*.ipynb))
 WORKERS ?= 2
+CACHE := _build/.jupyter_cache
 
 # These models are tiny: one thread each is faster, and leaves the other cores to other work.
 export OMP_NUM_THREADS ?= 1
@@ -22,7 +23,10 @@ $(VENV)/installed: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
+# Chapters that changed are executed on all cores into the cache that the build then reads.
 book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
+	yes | $(BIN)/jcache notebook -p $(CACHE) add $(CHAPTERS) >/dev/null
+	$(BIN)/jcache project -p $(CACHE) execute -e local-parallel -t 300
 	$(BIN)/jupyter-book build -W --keep-going .
 	@echo
 	@echo "Open $(CURDIR)/_build/html/index.html"
