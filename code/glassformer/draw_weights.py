@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
+    if len(sys.argv) == 3 and sys.argv[2] in _KERNELS:
         draw(sys.argv[2], Path(sys.argv[1]))
     elif len(sys.argv) == 2:
         main(Path(sys.argv[1]))
