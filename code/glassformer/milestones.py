@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,10 @@ WORKSPACE = Path("checkpoints/myllm")  # relative to the course's folder; ignore
 
 M1_BUDGET = 2_000_000  # parameters
 M1_BATCH = (4, 32)  # sequences, tokens in each
+# What is tried out is bounded, so that no design costs gigabytes or minutes to judge.
+M1_LARGEST_VOCABULARY = 2**18
+M1_LONGEST_WINDOW = 2**20
+_BLOCKS_BUILT = 64  # blocks are alike: a deeper design is judged with this many
 
 
 def judge_m1(path: str | os.PathLike[str]) -> list[str]:
@@ -26,7 +31,7 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     try:
         config = TransformerConfig.from_json(path)
     except ValueError as error:
-        return [str(error)]
+        return [f"{error}{_misplaced(Path(path))}"]
     findings = []
     if config.num_params() > M1_BUDGET:
         findings.append(_over_budget(config))
@@ -35,7 +40,32 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
             f"max_seq_len = {config.max_seq_len} is too short for {M1_BATCH[1]} tokens: "
             f"set it to {M1_BATCH[1]} or more."
         )
+    for field, bound in (
+        ("vocab_size", M1_LARGEST_VOCABULARY),
+        ("max_seq_len", M1_LONGEST_WINDOW),
+    ):
+        value = getattr(config, field)
+        if value > bound:
+            findings.append(
+                f"{field} = {value:,} is more than a model of this size can be tried out with: "
+                f"set it to {bound:,} or less."
+            )
     return findings or _wrong_logits(config)
+
+
+def m1_started(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a config.json to judge, or a file that was meant to be it."""
+    return os.path.lexists(path) or bool(_misplaced(Path(path)))
+
+
+def _misplaced(path: Path) -> str:
+    """Return a sentence naming a file that was likely meant to be `path`; empty if none was."""
+    if os.path.lexists(path) or not path.parent.is_dir():
+        return ""
+    near = [*path.parent.glob("*"), *path.parent.glob("*/*")]
+    name = re.compile(r"config.*\.json|config\.json.*", re.IGNORECASE)  # "config (1).json" too
+    meant = sorted(p for p in near if name.fullmatch(p.name) and p.is_file())
+    return f" Was {meant[0]} meant? Move it to {path}." if meant else ""
 
 
 def _over_budget(config: TransformerConfig) -> str:
@@ -72,8 +102,9 @@ def largest_within(config: TransformerConfig, field: str, budget: int) -> int:
 
 def _wrong_logits(config: TransformerConfig) -> list[str]:
     """Build the model and run a batch of random tokens; a design that passed the formulas fits."""
+    blocks = min(config.n_layers, _BLOCKS_BUILT)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        model = Transformer(replace(config, max_seq_len=M1_BATCH[1]))
+        model = Transformer(replace(config, max_seq_len=M1_BATCH[1], n_layers=blocks))
         logits = model(torch.randint(config.vocab_size, M1_BATCH))  # [4, 32, V]
     expected = (*M1_BATCH, config.vocab_size)
     if tuple(logits.shape) != expected:

@@ -1,0 +1,32 @@
+"""What the milestones share: the reader's own config, and how a judgement is told."""
+
+from pathlib import Path
+
+import pytest
+
+from glassformer.milestones import WORKSPACE, m1_started
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def own_config() -> Path:
+    """Return the path of the reader's config.json; skip with a hint where none was begun."""
+    path = ROOT / WORKSPACE / "config.json"
+    if not m1_started(path):
+        pytest.skip(
+            f"not started: write your design to {WORKSPACE}/config.json; "
+            "chapter 9 shows how, `config.to_json(path)` does it"
+        )
+    return path
+
+
+@pytest.fixture
+def accept():
+    """Return a function that fails with what to change, or does nothing where that is nothing."""
+
+    def accept(findings: list[str]) -> None:
+        if findings:
+            pytest.fail("\n".join(["To change:", *(f"- {f}" for f in findings)]), pytrace=False)
+
+    return accept
