@@ -6,6 +6,7 @@ A model folder holds config.json and model.safetensors.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def _baby_groot(name: str) -> BabyGrootGPT:
 
 def _tiny(name: str) -> Transformer:
     with torch.random.fork_rng(devices=[]):
-        model = Transformer(TINY_CONFIG)
+        model = Transformer(replace(TINY_CONFIG))  # a copy, so that a change stays the caller's
     model.load_state_dict(_shipped(name))
     return model.eval()
 
@@ -78,16 +79,24 @@ def save_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
 
 def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Fill a model with the weights of a safetensors file; ValueError says what does not fit."""
+    _fill(model, path, _read(path))
+
+
+def _read(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file; ValueError says in one line what is wrong."""
     try:
-        tensors = load(Path(path).read_bytes())
+        return load(Path(path).read_bytes())
     except FileNotFoundError:
         raise ValueError(f"There is no checkpoint {path}; save one with save_model.") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except SafetensorError as error:
         raise ValueError(f"{path} is not a whole safetensors file ({error}).") from None
-    wanted = _own_tensors(model)
-    _check_same(path, wanted, tensors)
+
+
+def _fill(model: nn.Module, path: str | os.PathLike[str], tensors: dict[str, Tensor]) -> None:
+    """Copy tensors into a model's weights of the same names and shapes."""
+    _check_same(path, _own_tensors(model), tensors)
     model.load_state_dict(tensors, strict=False)
 
 
@@ -121,6 +130,16 @@ def save_model(model: Transformer, folder: str | os.PathLike[str]) -> None:
 
 def load_model(folder: str | os.PathLike[str]) -> Transformer:
     """Return the Transformer that a folder holds, float32."""
-    model = Transformer(TransformerConfig.from_json(Path(folder) / "config.json"))
-    load_weights(model, Path(folder) / "model.safetensors")
+    config = TransformerConfig.from_json(Path(folder) / "config.json")
+    path = Path(folder) / "model.safetensors"
+    tensors = _read(path)
+    held, needed = sum(t.numel() for t in tensors.values()), config.num_params()
+    if held != needed:  # seen before anything is built, however large
+        raise ValueError(
+            f"{path} holds {held:,} numbers, but the model of its config.json has {needed:,} "
+            "parameters; they do not belong together."
+        )
+    with torch.random.fork_rng(devices=[]):  # a caller's random numbers stay undisturbed
+        model = Transformer(config)
+    _fill(model, path, tensors)
     return model.eval()
