@@ -1,11 +1,12 @@
 """Measure speed on this machine, next to peers and next to the goals.
 
     python tests/bench.py              everything
-    python tests/bench.py decode       some: decode, length, book, suite
+    python tests/bench.py decode       some: decode, length, page, book, suite
 
 `decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
-and without a cache; `book` times `make book` on a copy, cold and after a change to one chapter;
-`suite` times `make test`. Repetitions take turns, so that a busy moment meets both sides.
+and without a cache; `page` compares training in JavaScript with the same in PyTorch; `book` times
+`make book` on a copy, cold and after a change to one chapter; `suite` times `make test`.
+Repetitions take turns, so that a busy moment meets both sides.
 """
 
 from __future__ import annotations
@@ -179,6 +180,30 @@ def book(repetitions: int) -> None:
         make("nothing changed", copy, "book")
 
 
+def page(repetitions: int) -> None:
+    """Compare BabyGroot's published training in JavaScript and in PyTorch; time a traced pass."""
+    from test_engine import EXPLORERS, GOAL, Fixtures, node, write_training
+
+    repetitions = max(1, repetitions // 5)
+    print(f"\nThe engine of the explorers, in Node, median of {repetitions} repetitions")
+    pytorch, page, forward = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(repetitions):
+            write_training(Fixtures(Path(folder)))
+            pytorch.append(json.loads((Path(folder) / "training.json").read_text())["seconds"])
+            took = json.loads(node(EXPLORERS / "test" / "bench.js", fixtures=Path(folder)).stdout)
+            page.append(took["training"] / 1e3)
+            forward.append(took["forward"])
+    theirs, ours, ms = map(statistics.median, (pytorch, page, forward))
+    print(
+        f"{'500 epochs':>12} {ours:>7.2f} s, PyTorch {theirs:.2f} s: {theirs / ours:.1f}x"
+        f"   {GOAL}x {verdict(theirs / ours >= GOAL)}"
+    )
+    print(
+        f"{'traced pass':>12} {ms:>7.3f} ms of the tiny model, 16 tokens   < 1 ms {verdict(ms < 1)}"
+    )
+
+
 def suite(repetitions: int) -> None:
     """Time the whole test suite."""
     print("\nThe whole test suite")
@@ -187,7 +212,7 @@ def suite(repetitions: int) -> None:
 
 def main() -> None:
     """Run the benchmarks that the command line names, or all."""
-    benchmarks = {"decode": decode, "length": length, "book": book, "suite": suite}
+    benchmarks = {"decode": decode, "length": length, "page": page, "book": book, "suite": suite}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("benchmark", nargs="*", help=", ".join(benchmarks) + "; default: all")
     parser.add_argument("--repetitions", type=int, default=20, metavar="N")

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Vocabulary, accuracyCeiling, entropyFloor, nearest, nextTokenCounts, prefixPairs } from "../src/engine/index.js";
+import {
+  Vocabulary, accuracyCeiling, entropyFloor, nearest, nextTokenCounts, prefixPairs,
+} from "../src/engine/index.js";
 import { compare, readJson, refuses } from "./fixtures.js";
 
 compare("vocabularies, examples, floors and ceilings are Python's", () => {
@@ -12,8 +14,8 @@ compare("vocabularies, examples, floors and ceilings are Python's", () => {
     assert.deepEqual(targets, Y);
     assert.ok(Math.abs(entropyFloor(contexts, targets) - floor) < 1e-12);
     assert.equal(accuracyCeiling(contexts, targets), ceiling);
-    const ours = nextTokenCounts(contexts, targets).map(({ context, followers }) => [context, [...followers]]);
-    assert.deepEqual(ours, counts);
+    const ours = nextTokenCounts(contexts, targets);
+    assert.deepEqual(ours.map(({ context, followers }) => [context, [...followers]]), counts);
   }
 });
 
@@ -36,8 +38,12 @@ compare("the nearest known words are difflib's", () => {
 
 test("what is no text, id or corpus is refused in a sentence", () => {
   const vocabulary = new Vocabulary(["<PAD>", "<START>", "<END>", "i"]);
-  for (const text of [null, undefined, 3, ["i"]]) refuses(() => vocabulary.encode(text), /^encode needs a text/);
-  for (const id of [-1, 4, 1.5, NaN, "1", null]) refuses(() => vocabulary.decode([id]), /not a token id/);
+  for (const text of [null, undefined, 3, ["i"]]) {
+    refuses(() => vocabulary.encode(text), /^encode needs a text/);
+  }
+  for (const id of [-1, 4, 1.5, NaN, "1", null]) {
+    refuses(() => vocabulary.decode([id]), /not a token id/);
+  }
   for (const ids of [null, "12", 3]) refuses(() => vocabulary.decode(ids), /^decode needs a list/);
   refuses(() => vocabulary.encode("j"), /^The word 'j' is not in the vocabulary; /);
   refuses(() => new Vocabulary(["a", "a"]), /stands twice/);

@@ -40,7 +40,9 @@ test("of equals the lower id comes first", () => {
 
 test("choices that cannot be are refused in a sentence", () => {
   const with_ = (choices) => () => nextTokenProbabilities([1, 2], choices);
-  for (const temperature of [-1, NaN, Infinity, "hot", null]) refuses(with_({ temperature }), /^temperature = /);
+  for (const temperature of [-1, NaN, Infinity, "hot", null]) {
+    refuses(with_({ temperature }), /^temperature = /);
+  }
   for (const topK of [0, -1, 1.5, NaN, "3"]) refuses(with_({ topK }), /^top_k = /);
   for (const topP of [0, -0.1, 1.1, NaN, "x"]) refuses(with_({ topP }), /^top_p = /);
   refuses(with_({ temperature: 0 }), /no distribution/);

@@ -7,6 +7,7 @@ const WHOLE = ["vocab_size", "dim", "n_layers", "n_heads", "max_seq_len"];
 const POSITIVE = ["ffn_dim_multiplier", "norm_eps", "rope_theta"];
 const NEEDED = ["vocab_size", "dim", "n_layers", "n_heads"];
 const LARGEST = 1e12;
+const WHOLE_RULE = "it must be a whole number from 1 to 1,000,000,000,000";
 const DEEPEST = 20; // nesting in unknown keys
 const MAX_BYTES = 64 * 1024;
 
@@ -32,11 +33,9 @@ export function brokenRules(data) {
   const broken = (field, rule) => found.push({ field, message: bad(field, config[field], rule) });
   const isWhole = (value) => Number.isSafeInteger(value) && value >= 1 && value <= LARGEST;
   for (const field of WHOLE) {
-    if (!isWhole(config[field])) broken(field, "it must be a whole number from 1 to 1,000,000,000,000");
+    if (!isWhole(config[field])) broken(field, WHOLE_RULE);
   }
-  if (config.n_kv_heads !== null && !isWhole(config.n_kv_heads)) {
-    broken("n_kv_heads", "it must be a whole number from 1 to 1,000,000,000,000");
-  }
+  if (config.n_kv_heads !== null && !isWhole(config.n_kv_heads)) broken("n_kv_heads", WHOLE_RULE);
   for (const field of POSITIVE) {
     const value = config[field];
     if (typeof value !== "number" || !(value >= 1e-30 && value <= 1e30)) {
@@ -80,8 +79,9 @@ export class TransformerConfig {
     }
     const [first] = brokenRules(data);
     if (first) throw new Error(first.message);
-    for (const field of FIELDS) this[field] = Object.hasOwn(data, field) ? data[field] : DEFAULTS[field];
-    this.extra = Object.fromEntries(Object.entries(data).filter(([key]) => !FIELDS.includes(key)));
+    const entries = Object.entries(data), isField = ([key]) => FIELDS.includes(key);
+    Object.assign(this, DEFAULTS, Object.fromEntries(entries.filter(isField)));
+    this.extra = Object.fromEntries(entries.filter((entry) => !isField(entry)));
     for (const [key, value] of Object.entries(this.extra)) {
       const rule = `further keys hold plain JSON data, at most ${DEEPEST} deep, without NaN`;
       if (!isPlain(value, DEEPEST)) throw new Error(bad(`'${key.slice(0, 38)}'`, value, rule));
@@ -229,11 +229,12 @@ export function parseConfig(text, name = "config.json") {
 /** Throw an Error for a whole number written as 32.0 or 1e3: Python reads those as no whole number. */
 function checkWritten(key, value, name) {
   if ([...WHOLE, "n_kv_heads"].includes(key) && /^-?\d+[.eE]/.test(value)) {
-    throw new Error(`${name}: ${key} = ${value.slice(0, 40)} cannot be: write a whole number without . or e.`);
+    const rule = "it must be a whole number, written without a point and without e";
+    throw new Error(`${name}: ${key} = ${value.slice(0, 40)} cannot be: ${rule}.`);
   }
 }
 
-/** Return [key, value as written] of the outermost object; an Error tells of a key that stands twice. */
+/** Return [key, value as written] of the outermost object; an Error names a key that stands twice. */
 function members(text) {
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g);
   const open = []; // the keys seen so far in each object that is not closed yet; null for a list
@@ -244,7 +245,9 @@ function members(text) {
     else if (token === ":") {
       const key = JSON.parse(tokens[i - 1]);
       const seen = open[open.length - 1];
-      if (seen.has(key)) throw new Error(`The key '${key.slice(0, 40)}' stands twice in the config; keep one.`);
+      if (seen.has(key)) {
+        throw new Error(`The key '${key.slice(0, 40)}' stands twice in the config; keep one.`);
+      }
       seen.add(key);
       if (open.length === 1) found.push([key, tokens[i + 1]]);
     }

@@ -143,7 +143,7 @@ function checkFits(model, ids, maxNewTokens) {
  * @returns {number[]}
  */
 export function generate(model, ids, maxNewTokens, options) {
-  let text = [...ids];
+  let text = ids;
   for (const step of write(model, ids, maxNewTokens, options)) text = step.ids;
-  return text;
+  return [...text];
 }

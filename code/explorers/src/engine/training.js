@@ -97,7 +97,7 @@ function checkExamples(contexts, targets, vocabSize) {
   if (!contexts?.length || contexts.length !== targets?.length) {
     throw new Error("Training needs contexts and as many targets, at least one; see prefixPairs.");
   }
-  const T = contexts[0].length;
+  const T = contexts[0]?.length ?? 0;
   for (const context of contexts) {
     checkIds(context, vocabSize, T, T);
     if (context.length !== T) throw new Error("All contexts must have one length; pad them with 0.");

@@ -124,9 +124,9 @@ export class Transformer {
    */
   constructor(config, tensors) {
     this.config = config instanceof TransformerConfig ? config : new TransformerConfig(config);
-    const { numParams, held } = { numParams: this.config.numParams(), held: count(tensors) };
-    if (numParams !== held) { // seen before anything is made, however large
-      throw new Error(`The weights hold ${held} numbers, but the config's model has ${numParams} parameters.`);
+    const held = count(tensors), needed = this.config.numParams();
+    if (held !== needed) { // seen before anything is made, however large
+      throw new Error(`The weights hold ${held} numbers, but the config's model has ${needed}.`);
     }
     const shapes = this.config.shapes();
     checkWeights(shapes, tensors);
@@ -193,7 +193,8 @@ export class Transformer {
   /** Return what each position of x [T, C] gathers from those before it and itself, [T, C]. */
   attend(n, x, { cache, fault, counter, start, note }, w) {
     const { n_heads: H, kv_heads: K } = this.config;
-    const project = (name, heads) => splitHeads(linear(x, w(`attention.${name}`), null, counter), heads);
+    const project = (name, heads) =>
+      splitHeads(linear(x, w(`attention.${name}`), null, counter), heads);
     const q = note("q", project("wq", H)); // [H, T, D]
     const k = note("k", project("wk", K)); // [K, T, D]
     const v = note("v", project("wv", K)); // [K, T, D]
@@ -262,7 +263,8 @@ function scoresOf(q, keys, start, counter) {
     const shared = Math.floor((head * K) / H);
     for (let t = 0; t < T; t++) {
       for (let s = 0; s < S; s++, i++) {
-        scores.data[i] = dot(q.data, (head * T + t) * D, keys.data, (shared * room + s) * D, D) / root;
+        const query = (head * T + t) * D, key = (shared * room + s) * D; // where they start
+        scores.data[i] = dot(q.data, query, keys.data, key, D) / root;
       }
     }
   }
