@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .models import BabyGrootGPT, KVCache, Transformer
 from .models.bare import bare
+from .models.checking import check_ids
 
 
 def next_token_probabilities(
@@ -26,6 +27,7 @@ def next_token_probabilities(
     _check_choices(temperature, top_k, top_p)
     if temperature == 0:
         raise ValueError("Temperature 0 has no distribution: it takes the most likely token.")
+    temperature = max(temperature, torch.finfo(logits.dtype).tiny)  # below it would round to 0
     logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature
     if top_k is not None and top_k < logits.shape[-1]:
         logits = _keep(logits, logits.topk(top_k, dim=-1).indices)
@@ -44,14 +46,22 @@ def _keep(logits: Tensor, indices: Tensor) -> Tensor:
     return kept.scatter(-1, indices, logits.gather(-1, indices))
 
 
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _check_choices(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    if not isinstance(temperature, (int, float)) or not 0 <= temperature < math.inf:
+    if not _number(temperature) or not 0 <= temperature < math.inf:
         raise ValueError(
             f"temperature = {temperature!r} cannot be: it must be 0 (greedy) or more, and finite."
         )
-    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+    if top_k is not None and (not _whole(top_k) or top_k < 1):
         raise ValueError(f"top_k = {top_k!r} cannot be: it must be a whole number, 1 or more.")
-    if top_p is not None and (not isinstance(top_p, (int, float)) or not 0 < top_p <= 1):
+    if top_p is not None and (not _number(top_p) or not 0 < top_p <= 1):
         raise ValueError(f"top_p = {top_p!r} cannot be: it must be above 0 and at most 1.")
 
 
@@ -87,6 +97,8 @@ def generate(
     """
     _check_choices(temperature, top_k, top_p)
     prompt, batched = _as_batch(ids)  # [B, T]
+    check_ids(prompt, model.vocab_size, room=prompt.shape[1], window=prompt.shape[1])
+    _check_lengths(model, max_new_tokens, stop_id)
     step = _next_logits(model, prompt, max_new_tokens, use_cache)
     written, new = [prompt], prompt
     done = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)  # [B]
@@ -117,11 +129,20 @@ def _as_batch(ids: Sequence[int] | Tensor) -> tuple[Tensor, bool]:
     return (ids, True) if ids.dim() == 2 else (ids[None], False)
 
 
+def _check_lengths(model, max_new_tokens: int, stop_id: int | None) -> None:
+    if not _whole(max_new_tokens) or max_new_tokens < 0:
+        raise ValueError(
+            f"max_new_tokens = {max_new_tokens!r} cannot be: it must be a whole number, 0 or more."
+        )
+    if stop_id is not None and (not _whole(stop_id) or not 0 <= stop_id < model.vocab_size):
+        raise ValueError(
+            f"stop_id = {stop_id!r} cannot be: it must be a token id, "
+            f"a whole number from 0 to {model.vocab_size - 1}."
+        )
+
+
 def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
     """Return a function from new tokens [B, n] to the logits [B, V] of the token that follows."""
-    whole = isinstance(max_new_tokens, int) and not isinstance(max_new_tokens, bool)
-    if not whole or max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens = {max_new_tokens!r} cannot be: it must be 0 or more.")
     if isinstance(model, BabyGrootGPT):
         twin = bare(model)
         return _sliding(lambda ids: twin(ids)[0], model.max_len)
