@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from drawn import drawn
 from glassformer import generation
 from glassformer.checkpoints import load_baby_groot, load_tiny
 from glassformer.generation import generate
@@ -38,16 +39,6 @@ def configs(draw) -> TransformerConfig:
         ffn_dim_multiplier=1.0,
         tie_word_embeddings=draw(st.booleans()),
     )
-
-
-def drawn(config: TransformerConfig, seed: int = 0, dtype=torch.float64) -> Transformer:
-    """Return a model whose weights are large enough for every part to matter."""
-    torch.manual_seed(seed)
-    model = Transformer(config).to(dtype).eval()
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.copy_(torch.randn(weight.shape) * 0.2 + ("norm" in name))
-    return model
 
 
 def some_ids(config: TransformerConfig, batch: int = 1) -> torch.Tensor:

@@ -16,6 +16,7 @@ from transformers import LlamaForCausalLM
 from transformers.generation import logits_process
 from transformers.utils import logging
 
+from drawn import drawn
 from glassformer import huggingface
 from glassformer.checkpoints import initial_tiny, load_baby_groot, load_tiny, save_model
 from glassformer.data import GROOT_SENTENCES, groot_vocabulary, prefix_pairs
@@ -56,16 +57,6 @@ def configs(draw) -> TransformerConfig:
         rope_theta=draw(st.sampled_from([10.0, 10_000.0, 500_000.0])),
         tie_word_embeddings=draw(st.booleans()),
     )
-
-
-def drawn(config: TransformerConfig, seed: int = 0, dtype=torch.float32) -> Transformer:
-    """Return a model whose weights are large enough for every part to matter."""
-    torch.manual_seed(seed)
-    model = Transformer(config).to(dtype).eval()
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            weight.copy_(torch.randn(weight.shape) * 0.2 + ("norm" in name))
-    return model
 
 
 def some_ids(config: TransformerConfig, batch: int = 2, seq: int | None = None) -> torch.Tensor:
@@ -110,7 +101,7 @@ def gap(model: Transformer, llama: LlamaForCausalLM, ids: torch.Tensor) -> float
 @few
 @given(configs(), st.integers(0, 9))
 def test_logits_equal_those_of_hugging_face(config, seed):
-    model = drawn(config, seed)
+    model = drawn(config, seed, torch.float32)
     ids = some_ids(config)
     assert gap(model, to_huggingface(model), ids) < 1e-5
     model.double()
@@ -128,13 +119,13 @@ GQA = TransformerConfig(20, 32, 2, 4, 2, max_seq_len=32)
 
 
 def test_wrong_rotary_pairs_are_noticed(monkeypatch):
-    model = drawn(GQA)
+    model = drawn(GQA, dtype=torch.float32)
     monkeypatch.setattr(huggingface, "halves", lambda weight, head_dim: weight)
     assert gap(model, to_huggingface(model), some_ids(GQA)) > 1e-2
 
 
 def test_position_zero_everywhere_is_noticed(monkeypatch):
-    model, ids = drawn(GQA), some_ids(GQA)
+    model, ids = drawn(GQA, dtype=torch.float32), some_ids(GQA)
     llama = to_huggingface(model)
     assert gap(model, llama, ids) < 1e-5
     monkeypatch.setattr(Transformer, "rotary", lambda self, like: torch.ones(32, 4) + 0j)
@@ -142,7 +133,7 @@ def test_position_zero_everywhere_is_noticed(monkeypatch):
 
 
 def test_another_epsilon_is_noticed():
-    model = drawn(GQA)
+    model = drawn(GQA, dtype=torch.float32)
     llama = to_huggingface(model)
     model.norm.eps *= 100
     assert gap(model, llama, some_ids(GQA)) > 1e-5
@@ -151,7 +142,7 @@ def test_another_epsilon_is_noticed():
 @few
 @given(configs(), st.integers(0, 9))
 def test_generate_writes_what_hugging_face_writes(config, seed):
-    model = drawn(config, seed)
+    model = drawn(config, seed, torch.float32)
     prompt = some_ids(config, seq=4)
     new = config.max_seq_len - 4
     theirs = to_huggingface(model).generate(prompt, max_new_tokens=new, do_sample=False)
@@ -181,7 +172,7 @@ def test_an_export_loads_and_writes_the_same_tokens(tmp_path, kv_heads, tied, dt
 
 
 def test_exports_copy_the_weights_and_leave_random_numbers_alone(tmp_path):
-    model = drawn(GQA)
+    model = drawn(GQA, dtype=torch.float32)
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
@@ -195,7 +186,7 @@ def test_exports_copy_the_weights_and_leave_random_numbers_alone(tmp_path):
 
 
 def test_an_export_says_what_is_wrong(tmp_path):
-    model = drawn(GQA)
+    model = drawn(GQA, dtype=torch.float32)
     for wrong in (export, lambda model, _: to_huggingface(model)):
         with pytest.raises(ValueError, match="not a BabyGrootGPT"):
             wrong(load_baby_groot(), tmp_path)
@@ -213,9 +204,9 @@ def test_an_export_says_what_is_wrong(tmp_path):
 
 def test_without_transformers_an_export_still_works(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    export(drawn(GQA), tmp_path)
+    export(drawn(GQA, dtype=torch.float32), tmp_path)
     with pytest.raises(ValueError, match="pip install transformers"):
-        to_huggingface(drawn(GQA))
+        to_huggingface(drawn(GQA, dtype=torch.float32))
 
 
 # How the next token is chosen
@@ -316,7 +307,7 @@ def test_rms_norm_equals_pytorch(seed, dim, eps):
 @few
 @given(configs(), st.integers(0, 9))
 def test_attention_equals_pytorch(config, seed):
-    model = drawn(config, seed, torch.float64)
+    model = drawn(config, seed)
     seen = trace(model, some_ids(config))
     for layer in range(config.n_layers):
         q, k, v, attention, context = (
@@ -381,7 +372,7 @@ def test_sixteen_bits_rotate_and_normalise_like_thirty_two():
 
 
 def test_the_table_of_turns_is_made_once():
-    first, second = drawn(GQA), drawn(GQA)
+    first, second = drawn(GQA, dtype=torch.float32), drawn(GQA, dtype=torch.float32)
     h = torch.zeros(1)
     assert first.rotary(h) is second.rotary(h)
     assert first.rotary(h).dtype == torch.complex64
