@@ -12,7 +12,6 @@ from glassformer import figures as gf
 from glassformer.checkpoints import load_baby_groot
 from glassformer.data import groot_vocabulary
 from glassformer.figures import style
-from glassformer.models import BabyGrootGPT
 from glassformer.trace import trace
 from test_figures import ALT, boxes, raw_colours, texts
 
@@ -30,7 +29,6 @@ LINKS = {name: f"{place:02d}_page.html#{name}" for place, name in enumerate(PLAC
 FIGURES = {
     "flow": lambda: gf.flow_of_shapes(TOKENS, LINKS, IDS),
     "recurrent": lambda: gf.recurrent_vs_decoder(TOKENS),
-    "architecture": lambda: gf.baby_groot_architecture(MODEL),
     "block": lambda: gf.block_diagram(),
     "blocks": lambda: gf.block_diagram("post-norm", "pre-norm"),
     "ffn": lambda: gf.ffn_graph(*NODES, FFN[0].weight, FFN[2].weight, "FFN of groot"),
@@ -48,17 +46,6 @@ FIGURES = {
 WRITTEN = {
     "flow": [*TOKENS, "1", "11", "3", "8", "ids [4]", "[4, 24]", "block", "loss", "argmax"],
     "recurrent": [*TOKENS, "step 4", "4 steps, one after the other"],
-    "architecture": [
-        "24 × 8",
-        "4 × 8",
-        "192 parameters",
-        "72 parameters",
-        "8 → 16, bias · 144 parameters",
-        "16 → 8, bias · 136 parameters",
-        "scale, shift · 16 parameters",
-        "8 → 24, bias · 216 parameters",
-        "968 parameters in all",
-    ],
     "block": ["post-norm", "h0", "context", "r1", "n1", "ffn_out", "r2", "h_out"],
     "blocks": ["post-norm", "pre-norm", "norm of a copy"],
     "ffn": ["FFN of groot", "hidden [16]", "after ReLU [16]", "negative weight"],
@@ -173,7 +160,7 @@ def test_text_stays_readable_on_a_phone(named):
     assert min(sizes) * least / natural >= 8.95
 
 
-@pytest.mark.parametrize("name", ["flow", "architecture", "attention", "head", "training", "cache"])
+@pytest.mark.parametrize("name", ["flow", "attention", "head", "training", "cache"])
 def test_diagrams_in_one_column_fit_a_phone(name):
     svg = style.to_svg(FIGURES[name](), ALT)
     assert float(re.search(r"min-width:(\d+)px", svg)[1]) <= 360 - 2 * 16
@@ -202,13 +189,6 @@ def test_shapes_follow_the_arguments():
     assert absent(written, ["ids [6]", "[6, 6]", "[6, 20]"]) == []
     written = texts(style.to_svg(gf.attention_deep_dive(TOKENS[:3], 4), ALT))
     assert absent(written, ["Q Kᵀ / √4", "[3, 4] by [4, 3] → [3, 3]"]) == []
-
-
-def test_the_architecture_is_read_from_the_model():
-    written = texts(style.to_svg(gf.baby_groot_architecture(BabyGrootGPT(10, 5, 6)), ALT))
-    wanted = ["10 × 6", "5 × 6", "60 parameters", "6 → 12, bias · 84 parameters"]
-    assert absent(written, wanted) == []
-    assert f"{BabyGrootGPT(10, 5, 6).num_params()} parameters in all" in written
 
 
 def test_units_that_are_off_say_so_and_send_nothing():

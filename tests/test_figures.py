@@ -101,10 +101,6 @@ FIGURES = {
     "dot_product_spread": lambda draw: gf.dot_product_spread(
         [2, 8, 64], 2 + draw(3).abs(), 1 + 0.01 * draw(3)
     ),
-    "dot_product_histogram": lambda draw: gf.dot_product_histogram(
-        {"q·k": 3 * draw(400), "q·k / √9": draw(400)}, 9.0
-    ),
-    "cache_growth": lambda draw: gf.cache_growth(WORDS[1:6], 64),
     "time_per_token": lambda draw: gf.time_per_token(
         [1, 64, 256], 1 + 0.1 * draw(3).abs(), 2 + draw(3).abs()
     ),
@@ -124,7 +120,6 @@ WRITTEN = {
     "accuracy_curve": ["ceiling 72.4 %"],
     "distribution": ["cut", "all", "top-k = 3"],
     "softmax_by_temperature": ["98.2 %", "1.8 %", "86.5 %", "11.7 %", "63.6 %", "23.4 %", "8.6 %"],
-    "cache_growth": ["64", "128", "192", "256", "320"],
     "parameter_ledger": ["192 · 40.0 %", "72 · 15.0 %", "Where the parameters are: 480"],
 }
 

@@ -10,7 +10,6 @@ import pytest
 from glassformer.checkpoints import TINY_CONFIG
 from glassformer.figures.llama import (
     llama_architecture,
-    norm_placement,
     rotary_clocks,
     shared_heads,
 )
@@ -58,7 +57,6 @@ def test_shared_heads_draws_a_line_for_each_query_head():
     "make",
     [
         lambda: llama_architecture(TINY_CONFIG, TOKENS),
-        norm_placement,
         lambda: rotary_clocks(rotary_table(8, 6)),
         lambda: shared_heads([("one", 1, 1), ("grouped-query", 4, 2)]),
     ],

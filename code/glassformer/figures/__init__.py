@@ -3,9 +3,7 @@
 from glassformer.figures.corpus import bars, examples, prefix_tree
 from glassformer.figures.curves import (
     accuracy_curve,
-    cache_growth,
     distribution,
-    dot_product_histogram,
     dot_product_spread,
     embedding_map,
     learned_distributions,
@@ -19,7 +17,6 @@ from glassformer.figures.curves import (
 from glassformer.figures.deep_dives import attention_deep_dive, block_and_head_deep_dive
 from glassformer.figures.designs import designs_to_scale
 from glassformer.figures.diagrams import (
-    baby_groot_architecture,
     block_diagram,
     flow_of_shapes,
     recurrent_vs_decoder,
@@ -29,7 +26,6 @@ from glassformer.figures.floor import near_the_floor
 from glassformer.figures.inference import cache_steps, continuation_tree, training_vs_inference
 from glassformer.figures.llama import (
     llama_architecture,
-    norm_placement,
     rotary_clocks,
     shared_heads,
 )
@@ -47,16 +43,13 @@ __all__ = [
     "attention_deep_dive",
     "attention_flow",
     "attention_wiring",
-    "baby_groot_architecture",
     "bars",
     "block_and_head_deep_dive",
     "block_diagram",
-    "cache_growth",
     "cache_steps",
     "continuation_tree",
     "designs_to_scale",
     "distribution",
-    "dot_product_histogram",
     "dot_product_spread",
     "embedding_map",
     "equation",
@@ -68,7 +61,6 @@ __all__ = [
     "lines",
     "llama_architecture",
     "near_the_floor",
-    "norm_placement",
     "paged_cache",
     "parameter_ledger",
     "predictions_over_training",

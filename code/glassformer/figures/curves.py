@@ -328,50 +328,6 @@ def dot_product_spread(
 
 
 @drawn
-def dot_product_histogram(products: Mapping[str, Sequence[float]], reach: float) -> Figure:
-    """Draw histograms of dot products, one panel a name, from −reach to reach on one scale."""
-    edges = np.linspace(-reach, reach, 41)
-    counts = {k: np.histogram(array(v), edges)[0] / len(v) for k, v in products.items()}
-    tallest = max(share.max() for share in counts.values())
-    fig = canvas(20 + 160 * len(counts), 150)
-    for place, (name, shares) in enumerate(counts.items()):
-        ax = frame(fig, 14 + 160 * place, 26, 146, 92)
-        look = {"color": ramp("attention", 47), "ec": colour("attention"), "lw": 0.6}
-        ax.bar(edges[:-1], np.round(shares, 4), np.diff(edges), align="edge", **look)
-        spread = float(np.std(array(products[name])))
-        ax.set_title(name, pad=14)
-        note = {"transform": ax.transAxes, "size": SMALL, "color": colour("muted")}
-        ax.text(0, 1.03, f"standard deviation {number(spread)}", **note)
-        ax.set(xlim=(-reach, reach), ylim=(0, 1.05 * tallest), yticks=[])
-        ax.tick_params(length=2)
-    return fig
-
-
-@drawn
-def cache_growth(
-    tokens: Sequence[str], per_token: int, title: str = "What the cache holds"
-) -> Figure:
-    """Draw the values in a KV cache after each token, a new block of `per_token` on the old."""
-    width = max(CURVE_WIDTH, 47.0 * len(tokens) + 36)
-    fig = canvas(width, 216)
-    ax = frame(fig, 16, 26, width - 32, 144)
-    for place in range(len(tokens)):
-        for old in range(place + 1):
-            new = old == place
-            look = {"fc": ramp("key", 47 if new else 18), "ec": colour("key")}
-            ax.bar(place, 1, 0.7, bottom=old, lw=1, hatch="" if new else "///", **look)
-        ax.text(place, place + 1.12, f"{per_token * (place + 1):,}", ha="center", size=SMALL)
-    ax.set_xticks(range(len(tokens)), tokens)
-    ax.set(ylim=(0, len(tokens) + 0.7), yticks=[], xlim=(-0.6, len(tokens) - 0.4))
-    ax.set_title(title, pad=20)
-    note = {"xycoords": "axes fraction", "textcoords": "offset points", "size": SMALL}
-    ax.annotate("values; plain: new, hatched: kept", (0, 1), (0, 6), color=colour("muted"), **note)
-    ax.spines["left"].set_visible(False)
-    ax.tick_params(length=0, labelcolor=colour("ink"))
-    return fig
-
-
-@drawn
 def time_per_token(
     lengths: Sequence[int],
     cached: Sequence[float],

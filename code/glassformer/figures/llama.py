@@ -1,4 +1,4 @@
-"""Diagrams of the larger model: its whole path, its norms, its rotary turns, its shared heads."""
+"""Diagrams of the larger model: its whole path, its rotary turns, its shared heads."""
 
 from __future__ import annotations
 
@@ -122,43 +122,6 @@ def llama_architecture(config: TransformerConfig, tokens: Sequence[str]) -> Figu
     _note(ax, 14, 596, key)
     _note(ax, 14, 614, f"{config.num_params():,} weights in all; no biases, no position table")
     return fig
-
-
-@drawn
-def norm_placement() -> Figure:
-    """Draw BabyGroot's post-norm block beside the larger model's pre-norm block."""
-    fig, ax = sheet(370, 330)
-    _post_norm(ax, 34)
-    _pre_norm(ax, 222)
-    return fig
-
-
-def _post_norm(ax: Axes, x: float) -> None:
-    """Draw a stream at x with a norm in the stream itself, behind each addition."""
-    ax.text(x - 26, 16, "post-norm: BabyGroot", size=TITLE, weight="bold")
-    ax.plot([x, x], [30, 300], color=colour("residual"), lw=2.4, zorder=1)
-    for top, part, role in ((44, "attention", "attention"), (174, "feed-forward", "residual")):
-        _path(ax, [(x, top), (x + 54, top), (x + 54, top + 10)])
-        _box(ax, x + 14, top + 10, 110, [part], role)
-        _path(ax, [(x + 54, top + 36), (x + 54, top + 54), (x + 9, top + 54)])
-        _plus(ax, x, top + 54)
-        _box(ax, x - 26, top + 76, 110, ["LayerNorm"], "ink")
-    _path(ax, [(x, 276), (x, 306)], "residual", 2.4)
-    _note(ax, x - 26, 320, "the stream itself is rescaled")
-
-
-def _pre_norm(ax: Axes, x: float) -> None:
-    """Draw a stream at x that nothing interrupts; each part reads a normalised copy."""
-    ax.text(x - 26, 16, "pre-norm: tiny LLaMA", size=TITLE, weight="bold")
-    for top, part, role in ((44, "attention", "attention"), (174, "feed-forward", "residual")):
-        _path(ax, [(x, top), (x + 69, top), (x + 69, top + 10)])
-        _box(ax, x + 14, top + 10, 110, ["RMSNorm"], "ink")
-        _path(ax, [(x + 69, top + 36), (x + 69, top + 50)])
-        _box(ax, x + 14, top + 50, 110, [part], role)
-        _path(ax, [(x + 69, top + 76), (x + 69, top + 92), (x + 9, top + 92)])
-        _plus(ax, x, top + 92)
-    _path(ax, [(x, 30), (x, 306)], "residual", 2.4)
-    _note(ax, x - 26, 320, "the stream is only added to")
 
 
 @drawn
