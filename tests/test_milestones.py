@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chapters import ROOT
+from glassformer import milestones
 from glassformer.config import TransformerConfig
-from glassformer.milestones import M1_BUDGET, WORKSPACE, judge_m1, largest_within
+from glassformer.milestones import M1_BUDGET, WORKSPACE, judge_m1, largest_within, m1_started
 
 GOOD = TransformerConfig(
     vocab_size=1024, dim=128, n_layers=6, n_heads=4, n_kv_heads=2, max_seq_len=64
@@ -37,7 +41,7 @@ def config_path(tmp_path):
 
 def run_milestone(config_path) -> str:
     """Run the milestone's test as a reader does and return what it prints."""
-    command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     command += ["-p", "no:nbval", "tests/milestones/test_m01_config.py"]
     root = config_path.parents[2]
     return subprocess.run(command, cwd=root, capture_output=True, text=True).stdout
@@ -105,3 +109,93 @@ def test_only_valid_designs_within_the_budget_pass(tmp_path_factory, data):
     path.write_text(json.dumps(data | {"max_seq_len": 32}))
     if not judge_m1(path):
         assert TransformerConfig.from_json(path).num_params() <= M1_BUDGET
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("judged") / "config.json"
+
+
+def judged(path, config: TransformerConfig) -> list[str]:
+    config.to_json(path)
+    return judge_m1(path)
+
+
+designs = st.builds(
+    lambda heads, half, **sizes: TransformerConfig(dim=2 * heads * half, n_heads=heads, **sizes),
+    heads=st.integers(1, 12),
+    half=st.integers(1, 40),
+    vocab_size=st.integers(1, 100_000),
+    n_layers=st.integers(1, 200),
+    max_seq_len=st.integers(32, 200),
+    ffn_dim_multiplier=st.floats(0.5, 8),
+    tie_word_embeddings=st.booleans(),
+).filter(lambda config: config.num_params() > M1_BUDGET)
+
+
+@settings(max_examples=100)
+@given(designs)
+def test_over_the_budget_each_advice_is_enough_and_asks_for_no_more(path, config):
+    (finding,) = judged(path, config)
+    has, over = re.search(r"has ([\d,]+) parameters, ([\d,]+) more", finding).groups()
+    assert int(has.replace(",", "")) == config.num_params()
+    assert int(over.replace(",", "")) == config.num_params() - M1_BUDGET
+    told = dict(re.findall(r"(vocab_size|dim|n_layers) at most ([\d,]+)", finding))
+    for field in ("vocab_size", "dim", "n_layers"):
+        step = 2 * config.n_heads if field == "dim" else 1
+        most = int(told.get(field, "0").replace(",", ""))
+        if most:
+            assert replace(config, **{field: most}).num_params() <= M1_BUDGET
+        assert replace(config, **{field: most + step}).num_params() > M1_BUDGET
+    assert told or "no single field" in finding
+
+
+def test_the_budget_is_met_to_the_last_word(path):
+    most = largest_within(replace(GOOD, vocab_size=10**6), "vocab_size", M1_BUDGET)
+    assert judged(path, replace(GOOD, vocab_size=most)) == []
+    (finding,) = judged(path, replace(GOOD, vocab_size=most + 1))
+    assert f"vocab_size at most {most:,}" in finding
+
+
+def test_a_deep_design_is_quick_to_judge(path):
+    start = time.perf_counter()
+    assert judged(path, TransformerConfig(2, 2, 4_900, 1, max_seq_len=2**20)) == []
+    assert time.perf_counter() - start < 3  # all blocks built, it takes about six seconds
+
+
+def test_all_that_is_wrong_is_said_at_once(path):
+    findings = judged(path, replace(GOOD, vocab_size=10**6, max_seq_len=8))
+    assert [f.split()[0] for f in findings] == ["The", "max_seq_len", "vocab_size"]
+
+
+def test_logits_of_another_shape_are_refused(path, monkeypatch):
+    monkeypatch.setattr(
+        milestones, "Transformer", lambda config: lambda ids: torch.zeros(4, 31, config.vocab_size)
+    )
+    (finding,) = judged(path, GOOD)
+    assert "(4, 31, 1024), not (4, 32, 1024)" in finding
+
+
+def test_judging_leaves_random_numbers_alone(path):
+    before = torch.get_rng_state()
+    assert judged(path, GOOD) == []
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "where", ["Config.JSON", "config (1).json", "config.json.txt", "myllm/config.json"]
+)
+def test_a_file_in_the_wrong_place_is_found(tmp_path, where):
+    GOOD.to_json(tmp_path / where)
+    if (tmp_path / "config.json").exists():
+        pytest.skip("this file system does not tell capital letters")
+    assert m1_started(tmp_path / "config.json")
+    (finding,) = judge_m1(tmp_path / "config.json")
+    assert "There is no file" in finding and f"Was {tmp_path / where} meant?" in finding
+
+
+def test_nothing_is_started_without_a_file(tmp_path):
+    (tmp_path / "configuration.md").write_text("notes")
+    for path in (tmp_path / "config.json", tmp_path / "nowhere" / "config.json"):
+        assert not m1_started(path)
+        assert "There is no file" in judge_m1(path)[0]

@@ -9,6 +9,13 @@ from glassformer.milestones import WORKSPACE, m1_started
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Print the hint of a milestone that is not started: pytest alone prints a single letter."""
+    for report in terminalreporter.stats.get("skipped", []):
+        if "milestones/" in report.nodeid:
+            terminalreporter.write_line(f"{report.nodeid}: {report.longrepr[2]}")
+
+
 @pytest.fixture
 def own_config() -> Path:
     """Return the path of the reader's config.json; skip with a hint where none was begun."""
