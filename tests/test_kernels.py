@@ -17,6 +17,14 @@ from chapters import CHAPTERS, ROOT, demo, read
 
 ONE_THREAD = "torch.set_num_threads(1)"
 ORDER = ["DEFAULT", "AVX2", "AVX512"]
+NATIVE = torch.backends.cpu.get_cpu_capability()
+# One thread and this processor's own kernels: `pytest --nbval book` runs that.
+SETTINGS = [
+    (kernel, threads)
+    for kernel in ("default", "avx2", "avx512")
+    for threads in (1, 2)
+    if (kernel.upper(), threads) != (NATIVE, 1)
+]
 
 
 def run_chapters(folder, notebooks, capability, threads) -> subprocess.CompletedProcess:
@@ -41,16 +49,10 @@ def run_chapters(folder, notebooks, capability, threads) -> subprocess.Completed
 
 
 @pytest.mark.kernels
-@pytest.mark.parametrize(
-    ("capability", "threads"),
-    [(kernel, threads) for kernel in ("default", "avx2", "avx512") for threads in (1, 2)],
-)
+@pytest.mark.parametrize(("capability", "threads"), SETTINGS)
 def test_chapters_print_the_same(tmp_path, capability, threads):
-    native = torch.backends.cpu.get_cpu_capability()
-    if native not in ORDER or ORDER.index(capability.upper()) > ORDER.index(native):
+    if NATIVE not in ORDER or ORDER.index(capability.upper()) > ORDER.index(NATIVE):
         pytest.skip(f"this processor has no {capability} kernels")
-    if (native, threads) == (capability.upper(), 1):
-        pytest.skip("this processor's own way: `pytest --nbval book` runs it")
     run = run_chapters(tmp_path, {p.name: read(p) for p in CHAPTERS}, capability, threads)
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
 
@@ -59,6 +61,15 @@ def test_every_chapter_sets_its_threads():
     for path in CHAPTERS:
         source = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "code")
         assert source.count(ONE_THREAD) == 1, f"{path.name} needs {ONE_THREAD} in its setup cell"
+
+
+def test_every_chapter_begins_alike():
+    """The setup cell, up to the chapter's own imports, is one text in nine places."""
+    starts = {
+        next(c.source for c in read(path).cells if c.cell_type == "code").partition(ONE_THREAD)[0]
+        for path in CHAPTERS
+    }
+    assert len(starts) == 1
 
 
 def test_an_output_that_depends_on_kernels_or_threads_is_found(tmp_path):
