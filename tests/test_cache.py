@@ -419,3 +419,17 @@ def test_generate_is_cached_unless_told_otherwise(monkeypatch):
     assert not made
     generate(load_tiny(), [1, 2], 3)
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda cache: pickle.loads(pickle.dumps(cache))])
+def test_a_copied_cache_goes_on_alone(twin):
+    model = load_tiny().double()
+    cache = KVCache(model.config, dtype=torch.float64)
+    with torch.no_grad():
+        model(torch.tensor([[1, 2, 4]]), cache)
+        other = twin(cache)
+        expected = model(torch.tensor([[6]]), cache)
+        held = other.keys.clone()
+        torch.testing.assert_close(model(torch.tensor([[6]]), other), expected)
+    assert not torch.equal(other.keys, held), "what is appended lands in the cache's own memory"
+    torch.testing.assert_close(other.keys, cache.keys)

@@ -80,7 +80,13 @@ class KVCache:
         with torch.inference_mode(False):  # so that a later pass can write, in whichever mode
             self.keys = torch.zeros(shape, dtype=dtype, device=device)  # [layers, B, K, max, D]
             self.values = torch.zeros(shape, dtype=dtype, device=device)
+            self._layers = list(zip(self.keys, self.values, strict=True))  # views, one per block
         self.length = 0  # tokens held; also the position of the next one
+
+    def __setstate__(self, state: dict) -> None:
+        """Make the views again where a cache is unpickled or copied: they must share its memory."""
+        self.__dict__.update(state)
+        self._layers = list(zip(self.keys, self.values, strict=True))
 
     @property
     def batch_size(self) -> int:
@@ -116,7 +122,7 @@ class KVCache:
             keys, values = self.append(layer, k.detach(), v.detach())
             old_keys, old_values = keys[:, :, :start], values[:, :, :start]
             return torch.cat((old_keys, k), dim=2), torch.cat((old_values, v), dim=2)
-        keys, values = self.keys[layer], self.values[layer]  # views [B, K, max, D]
+        keys, values = self._layers[layer]  # [B, K, max, D] each
         keys[:, :, start:end] = k
         values[:, :, start:end] = v
         keys, values = keys[:, :, :end], values[:, :, :end]
