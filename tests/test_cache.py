@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from drawn import drawn
+from drawn import configs, drawn
 from glassformer import generation
 from glassformer.checkpoints import load_baby_groot, load_tiny
 from glassformer.generation import generate
@@ -24,21 +24,7 @@ few = settings(max_examples=30, deadline=None, derandomize=True)
 GQA = TransformerConfig(20, 32, 2, 4, 2, max_seq_len=12)
 
 
-@st.composite
-def configs(draw) -> TransformerConfig:
-    """Draw small valid configs: multi-head, grouped-query and multi-query."""
-    kv_heads = draw(st.sampled_from([1, 2, 3]))
-    heads = kv_heads * draw(st.sampled_from([1, 2, 4]))
-    return TransformerConfig(
-        vocab_size=draw(st.integers(2, 40)),
-        dim=heads * draw(st.sampled_from([2, 6, 8])),
-        n_layers=draw(st.integers(1, 3)),
-        n_heads=heads,
-        n_kv_heads=None if kv_heads == heads else kv_heads,
-        max_seq_len=draw(st.integers(2, 14)),
-        ffn_dim_multiplier=1.0,
-        tie_word_embeddings=draw(st.booleans()),
-    )
+CONFIGS = configs(st.integers(2, 14), ffn_dim_multiplier=st.just(1.0))
 
 
 def some_ids(config: TransformerConfig, batch: int = 1) -> torch.Tensor:
@@ -69,7 +55,7 @@ def all_splits(total: int) -> list[list[int]]:
 
 
 @few
-@given(configs(), st.integers(0, 9), st.integers(1, 3), st.data())
+@given(CONFIGS, st.integers(0, 9), st.integers(1, 3), st.data())
 def test_a_cached_pass_equals_a_full_pass(config, seed, batch, data):
     model = drawn(config, seed)
     ids = some_ids(config, batch)  # up to the last place of the window
@@ -92,7 +78,7 @@ def test_every_split_of_a_prompt_gives_the_same(kv_heads):
 
 
 @few
-@given(configs(), st.integers(0, 9), st.integers(1, 3), st.data())
+@given(CONFIGS, st.integers(0, 9), st.integers(1, 3), st.data())
 def test_generate_writes_the_same_with_and_without_a_cache(config, seed, batch, data):
     model = drawn(config, seed)
     start = data.draw(st.integers(1, config.max_seq_len))
@@ -232,7 +218,7 @@ def test_position_zero_in_generate_is_noticed(monkeypatch):
 
 
 @few
-@given(configs(), st.integers(1, 3), st.sampled_from([torch.float32, torch.float64]))
+@given(CONFIGS, st.integers(1, 3), st.sampled_from([torch.float32, torch.float64]))
 def test_it_takes_the_bytes_that_the_config_says(config, batch, dtype):
     cache = KVCache(config, batch, dtype)
     expected = config.kv_cache_bytes(batch_size=batch, bytes_per_value=dtype.itemsize)
@@ -304,7 +290,7 @@ def test_a_cache_of_another_dtype_works():
 
 
 @few
-@given(configs(), st.integers(0, 9), st.integers(1, 3))
+@given(CONFIGS, st.integers(0, 9), st.integers(1, 3))
 def test_the_bare_twin_gives_what_the_model_gives(config, seed, batch):
     model = drawn(config, seed)
     ids = some_ids(config, batch)

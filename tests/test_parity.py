@@ -16,7 +16,7 @@ from transformers import LlamaForCausalLM
 from transformers.generation import logits_process
 from transformers.utils import logging
 
-from drawn import drawn
+from drawn import configs, drawn
 from glassformer import huggingface
 from glassformer.checkpoints import initial_tiny, load_baby_groot, load_tiny, save_model
 from glassformer.data import GROOT_SENTENCES, groot_vocabulary, prefix_pairs
@@ -40,23 +40,12 @@ logging.disable_progress_bar()
 few = settings(max_examples=25, deadline=None, derandomize=True)
 
 
-@st.composite
-def configs(draw) -> TransformerConfig:
-    """Draw small valid configs: multi-head, grouped-query and multi-query, tied or not."""
-    kv_heads = draw(st.sampled_from([1, 2, 3]))
-    heads = kv_heads * draw(st.sampled_from([1, 2, 4]))
-    return TransformerConfig(
-        vocab_size=draw(st.integers(2, 40)),
-        dim=heads * draw(st.sampled_from([2, 6, 8])),
-        n_layers=draw(st.integers(1, 3)),
-        n_heads=heads,
-        n_kv_heads=None if kv_heads == heads else kv_heads,
-        max_seq_len=draw(st.sampled_from([12, 16, 33])),
-        ffn_dim_multiplier=draw(st.sampled_from([1.0, 4.0])),
-        norm_eps=draw(st.sampled_from([1e-6, 1e-5, 1e-2])),
-        rope_theta=draw(st.sampled_from([10.0, 10_000.0, 500_000.0])),
-        tie_word_embeddings=draw(st.booleans()),
-    )
+CONFIGS = configs(
+    st.sampled_from([12, 16, 33]),
+    ffn_dim_multiplier=st.sampled_from([1.0, 4.0]),
+    norm_eps=st.sampled_from([1e-6, 1e-5, 1e-2]),
+    rope_theta=st.sampled_from([10.0, 10_000.0, 500_000.0]),
+)
 
 
 def some_ids(config: TransformerConfig, batch: int = 2, seq: int | None = None) -> torch.Tensor:
@@ -99,7 +88,7 @@ def gap(model: Transformer, llama: LlamaForCausalLM, ids: torch.Tensor) -> float
 
 
 @few
-@given(configs(), st.integers(0, 9))
+@given(CONFIGS, st.integers(0, 9))
 def test_logits_equal_those_of_hugging_face(config, seed):
     model = drawn(config, seed, torch.float32)
     ids = some_ids(config)
@@ -140,7 +129,7 @@ def test_another_epsilon_is_noticed():
 
 
 @few
-@given(configs(), st.integers(0, 9))
+@given(CONFIGS, st.integers(0, 9))
 def test_generate_writes_what_hugging_face_writes(config, seed):
     model = drawn(config, seed, torch.float32)
     prompt = some_ids(config, seq=4)
@@ -305,7 +294,7 @@ def test_rms_norm_equals_pytorch(seed, dim, eps):
 
 
 @few
-@given(configs(), st.integers(0, 9))
+@given(CONFIGS, st.integers(0, 9))
 def test_attention_equals_pytorch(config, seed):
     model = drawn(config, seed)
     seen = trace(model, some_ids(config))
