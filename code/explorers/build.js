@@ -1,0 +1,30 @@
+/**
+ * Write the bundles that the package ships, from one source: a classic script for the site, which
+ * also runs from disk, and an ES module for notebooks; and the style sheet of both.
+ * `node build.js [folder]` writes somewhere else, as the test of their freshness does.
+ */
+
+import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { build } from "esbuild";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const target = process.argv[2] ?? join(here, "../glassformer/explorers/static");
+
+const common = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  charset: "utf8",
+  legalComments: "inline",
+  target: ["es2022"],
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  logLevel: "warning",
+};
+
+await Promise.all([
+  build({ ...common, entryPoints: ["src/site.js"], format: "iife", outfile: join(target, "site.js") }),
+  build({ ...common, entryPoints: ["src/notebook.js"], format: "esm", outfile: join(target, "notebook.js") }),
+  build({ ...common, entryPoints: ["src/style.css"], outfile: join(target, "explorers.css") }),
+]);

@@ -1,0 +1,210 @@
+/** The frame around every explorer, and the panel that spells out the number one points at. */
+
+import { createContext } from "preact";
+import { useCallback, useContext, useId, useMemo, useState } from "preact/hooks";
+import { explain, symbolOf } from "../provenance.js";
+import { number } from "./format.js";
+
+/** What the host offers: title, name, reset(), link() or undefined. */
+export const Host = createContext({});
+
+/** The number pointed at: {pointed, point(ref), made}; `made` holds the keys of its operands. */
+export const Pointing = createContext({ pointed: null, point: () => {}, made: new Set() });
+
+/** Return the key of a number: "q[2,0]". */
+export function keyOf({ name, index }) {
+  return `${name}[${index.join(",")}]`;
+}
+
+/**
+ * The frame: title and tools, the explorer, the formula of the number pointed at, the state in a
+ * sentence, and everything shown as a table.
+ * @param {object} props
+ * @param {string} props.sentence what is shown, in one sentence; read aloud when it changes
+ * @param {object} [props.pass] {model, seen, …} for `explain`; without it nothing can be pointed at
+ * @param {{caption: string, columns: string[], rows: Array[]}[]} props.twin the table twin
+ * @param {object} [props.first] the number {name, index} explained until another is pointed at, and
+ *   again whenever it changes
+ */
+export function Frame({ sentence, pass, twin = [], first = null, children }) {
+  const { title, name } = useContext(Host);
+  const start = first ? keyOf(first) : "";
+  const [chosen, choose] = useState({ ref: first, start });
+  const point = useCallback((ref) => choose({ ref, start }), [start]);
+  const wanted = chosen.start === start ? chosen.ref : first; // a new start, a new number
+  const found = useMemo(() => explained(pass, wanted), [pass, wanted && keyOf(wanted)]);
+  const pointing = useMemo(
+    () => ({ pointed: found, point, made: new Set(found ? found.refs.map(keyOf) : []) }),
+    [found, point],
+  );
+  const id = useId();
+  return (
+    <section class={`gfx gfx-${name}`} aria-labelledby={id}>
+      <header class="gfx-head">
+        <p class="gfx-title" id={id}>{title}</p>
+        <Tools />
+      </header>
+      <Pointing.Provider value={pointing}>
+        <div class="gfx-body">{children}</div>
+        {pass && <Formula found={found} />}
+      </Pointing.Provider>
+      <p class="gfx-sentence" role="status">{sentence}</p>
+      <Twin tables={twin} />
+    </section>
+  );
+}
+
+/** Return what explains a number, or null if this pass has no such number. */
+function explained(pass, wanted) {
+  try {
+    return pass && wanted ? explain(pass, wanted.name, wanted.index) : null;
+  } catch {
+    return null;
+  }
+}
+
+function Tools() {
+  const { reset, link } = useContext(Host);
+  return (
+    <div class="gfx-tools">
+      {link && <Copy label="Copy link" text={link} />}
+      <button type="button" class="gfx-button" onClick={reset}>Reset</button>
+    </div>
+  );
+}
+
+/**
+ * A button that puts a text on the clipboard and says so.
+ * @param {{label: string, text: function(): string, name?: string}} props
+ */
+export function Copy({ label, text, name }) {
+  const [said, say] = useState("");
+  const copy = async () => say((await copied(text())) ? "Copied" : "Cannot copy here");
+  return (
+    <button type="button" class="gfx-button" aria-label={name} onClick={copy} onBlur={() => say("")}>
+      <span aria-live="polite">{said || label}</span>
+    </button>
+  );
+}
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copiedTheOldWay(text);
+  }
+}
+
+/** Where the clipboard is closed to scripts (an old browser, an embedded page), a selection may do. */
+function copiedTheOldWay(text) {
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "gfx-offscreen";
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}
+
+/** The panel: which number, its rule, and the rule with the operands filled in. */
+function Formula({ found }) {
+  if (!found) {
+    return <div class="gfx-formula gfx-quiet">Point at a number, or move to it with Tab and the arrow keys, to see how it is made.</div>;
+  }
+  return (
+    <div class="gfx-formula" role="group" aria-label="The number pointed at">
+      <p class="gfx-formula-rule">
+        <b>{symbolOf(found.name)}</b> <span class="gfx-mono">{keyOf(found)}</span>
+        {found.rule && <span class="gfx-mono gfx-muted"> {found.rule}</span>}
+      </p>
+      <p class="gfx-formula-filled" tabindex="0" role="group" aria-label="Formula">
+        <b class="gfx-value">{number(found.value, 6)}</b>
+        {found.parts.length > 0 && <> = <Parts key={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
+      </p>
+    </div>
+  );
+}
+
+function Parts({ parts }) {
+  return parts.map((part, n) => {
+    if (typeof part === "string") return part.replace(/\^$/, "");
+    const before = parts[n - 1];
+    const raised = typeof before === "string" && before.endsWith("^");
+    return raised ? <sup key={n}><Part part={part} /></sup> : <Part key={n} part={part} />;
+  });
+}
+
+function Part({ part }) {
+  if (part.fold) return <Fold parts={part.fold} />;
+  return part.label ? <Result {...part} /> : <Operand part={part} />;
+}
+
+/** A long stretch of terms, folded until asked for. */
+function Fold({ parts }) {
+  const [open, setOpen] = useState(false);
+  if (open) return <Parts parts={parts} />;
+  const held = parts.filter((part) => typeof part === "object").length;
+  return (
+    <button type="button" class="gfx-ref" aria-label={`Show ${held} more numbers`} onClick={() => setOpen(true)}>
+      … {held} more …
+    </button>
+  );
+}
+
+/** A number made on the way, such as a mean; its own formula opens in its place. */
+function Result({ label, value, parts }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class="gfx-ref" aria-expanded={open} onClick={() => setOpen(!open)}>{label} {number(value, 3)}</button>
+      {open && <> (= <Parts parts={parts} />) </>}
+    </>
+  );
+}
+
+/** One operand: a button that leads to how that number is made. */
+function Operand({ part }) {
+  const { point } = useContext(Pointing);
+  const key = keyOf(part);
+  return (
+    <button type="button" class="gfx-ref" title={key} aria-label={`${number(part.value, 3)}, ${key}`} onClick={() => point(part)}>
+      {part.value < 0 ? `(${number(part.value, 3)})` : number(part.value, 3)}
+    </button>
+  );
+}
+
+function Twin({ tables }) {
+  const [open, setOpen] = useState(false);
+  if (!tables.length) return null;
+  return (
+    <details class="gfx-twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>As a table</summary>
+      {open && tables.map((table) => <Table key={table.caption} {...table} />)}
+    </details>
+  );
+}
+
+/** A plain table that scrolls in its own frame. */
+export function Table({ caption, columns, rows }) {
+  return (
+    <div class="gfx-scroll" tabindex="0" role="group" aria-label={caption}>
+      <table class="gfx-table">
+        <caption>{caption}</caption>
+        <thead><tr>{columns.map((column, n) => <th key={n} scope="col">{column}</th>)}</tr></thead>
+        <tbody>
+          {rows.map((row, n) => (
+            <tr key={n}>
+              {row.map((cell, m) => (m ? <td key={m}>{shown(cell)}</td> : <th key={m} scope="row">{shown(cell)}</th>))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function shown(cell) {
+  return typeof cell === "number" ? (Number.isInteger(cell) ? String(cell) : number(cell, 4)) : cell;
+}

@@ -1,0 +1,10 @@
+/** All that instruments are built from. */
+
+export * from "./fields.js";
+export * from "./format.js";
+export { Frame, Copy, Pointing, Table, keyOf } from "./frame.jsx";
+export { Prompt, Tokens, readPrompt, usePrompt } from "./prompt.jsx";
+export { Button, Choice, Row, Select, Slider, Switch } from "./controls.jsx";
+export { Matrix } from "./matrix.jsx";
+export { Bars } from "./bars.jsx";
+export { Plot, useWidth } from "./plot.jsx";
