@@ -638,6 +638,27 @@ def test_the_engine_stands_alone():
         assert foreign(line), f"{line} is not noticed"
 
 
+TYPESET = {"QK^\\top/\\sqrt{d_h}": "QKᵀ/√dₕ", "H_{out}": "H_out"}
+
+
+def test_symbols_are_those_of_the_notation_page():
+    """Each row's first name has its symbol; names in a row without one are said in words."""
+    page = (ROOT / "book" / "notation.md").read_text(encoding="utf-8")
+    wanted = {}
+    for symbol, names in re.findall(
+        r"^\| (?:\$(\S+)\$)? ?\| (`\w+`.*?) \| \S*\[T", page, re.MULTILINE
+    ):
+        symbol = TYPESET.get(symbol, symbol)
+        plain = re.sub("_([012t])", lambda m: "₀₁₂ₜ"["012t".index(m[1])], symbol)
+        for name in re.findall(r"`(\w+)`", names)[: 1 if symbol else None]:
+            wanted[name] = plain or name.replace("_", " ")
+    script = "import { symbolOf } from %s; console.log(%s.map(symbolOf).join())"
+    source = json.dumps((EXPLORERS / "src" / "provenance.js").as_uri())
+    run = node("--input-type=module", "-e", script % (source, json.dumps(list(wanted))))
+    assert run.stdout.strip().split(",") == list(wanted.values()), run.stderr
+    assert len(wanted) > 20
+
+
 # The checks can fail
 
 
@@ -737,6 +758,30 @@ FAULTS = [
     ("data.js", "n / total", "1 / total", "data"),
     ("safetensors.js", "to - from !== needed", "false", "robust"),
     ("checking.js", "ids.length > room", "ids.length > window", "robust"),
+    ("arithmetic.js", "meanSquare + eps", "meanSquare", "provenance"),
+    ("baby_groot.js", "on.residuals ? add(n1, out)", "on.residuals ? add(r1, out)", "provenance"),
+    ("../provenance.js", "s > t, s > t", "s > t, s >= t", "provenance"),
+    (
+        "../provenance.js",
+        "sum(d, (i) => [p.ref(...query, i)",
+        "sum(d, (i) => [p.ref(...query, 0)",
+        "provenance",
+    ),
+    ("../provenance.js", "LAYER_NORM_EPS = 1e-5", "LAYER_NORM_EPS = 1e-6", "provenance"),
+    ("../provenance.js", "h * config.kv_heads", "h", "provenance"),
+    ("../provenance.js", "h * p.model.config.head_dim + c", "c", "provenance"),
+    (
+        "../provenance.js",
+        'c % 2 ? ["sin", "cos", "+"]',
+        'c % 2 ? ["sin", "cos", "−"]',
+        "provenance",
+    ),
+    ("../provenance.js", "t - p.start : t", "t : t", "provenance"),
+    ("../provenance.js", "t - start : t", "t : t", "provenance"),
+    ("../provenance.js", 'own === "v" ? cache.values', 'own !== "v" ? cache.values', "provenance"),
+    ("../provenance.js", "d === dimension ? i - start", "d === dimension ? i", "provenance"),
+    ("../provenance.js", "visited.add(inner);", "continue;", "provenance"),
+    ("../provenance.js", "joined(3, n - 1)", "joined(3, n)", "provenance"),
 ]
 
 
