@@ -58,6 +58,18 @@ export function Select({ label, value, options, onChange }) {
   );
 }
 
+/** A box for a whole number; what does not fit stays in the box alone. */
+export function WholeNumber({ label, value, min, max, onChange }) {
+  const id = useId();
+  const take = ({ currentTarget: box }) => box.value !== "" && box.validity.valid && onChange(Number(box.value));
+  return (
+    <div class="gfx-whole">
+      <label for={id}>{label}</label>
+      <input id={id} type="number" inputmode="numeric" min={min} max={max} step={1} value={value} onInput={take} />
+    </div>
+  );
+}
+
 /** A button. */
 export function Button({ children, onClick, disabled, pressed, label }) {
   return (

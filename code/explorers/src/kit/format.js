@@ -41,7 +41,22 @@ export function shape(sizes) {
  * @param {{shape: number[], data: ArrayLike<number>}} tensor
  * @returns {string}
  */
-export function asPython(name, { shape: sizes, data }) {
+export function asPython(name, tensor) {
+  return `${name.replace(/\W+/g, "_")} = ${pythonTensor(tensor)}\n`;
+}
+
+/**
+ * Return named tensors as Python that makes a dictionary of them, such as `load_state_dict` reads.
+ * @param {string} name
+ * @param {Object<string, {shape: number[], data: ArrayLike<number>}>} tensors
+ * @returns {string}
+ */
+export function asPythonDict(name, tensors) {
+  const lines = Object.entries(tensors).map(([key, tensor]) => `    "${key}": ${pythonTensor(tensor)},\n`);
+  return `${name} = {\n${lines.join("")}}\n`;
+}
+
+function pythonTensor({ shape: sizes, data }) {
   const columns = sizes[sizes.length - 1];
   const rows = [];
   for (let i = 0; i < data.length; i += columns) {
@@ -49,7 +64,7 @@ export function asPython(name, { shape: sizes, data }) {
   }
   const numbers = sizes.length === 1 ? rows[0] : `[\n    ${rows.join(",\n    ")},\n]`;
   const reshaped = sizes.length > 2 ? `.reshape(${sizes.join(", ")})` : "";
-  return `${name.replace(/\W+/g, "_")} = torch.tensor(${numbers}, dtype=torch.float64)${reshaped}\n`;
+  return `torch.tensor(${numbers}, dtype=torch.float64)${reshaped}`;
 }
 
 function pythonNumber(value) {

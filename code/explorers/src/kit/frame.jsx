@@ -4,6 +4,7 @@ import { createContext } from "preact";
 import { useCallback, useContext, useId, useMemo, useState } from "preact/hooks";
 import { explain, symbolOf } from "../provenance.js";
 import { number } from "./format.js";
+import { memo } from "./memo.jsx";
 
 /** What the host offers: title, name, reset(), link() or undefined. */
 export const Host = createContext({});
@@ -21,18 +22,22 @@ export function keyOf({ name, index }) {
  * sentence, and everything shown as a table.
  * @param {object} props
  * @param {string} props.sentence what is shown, in one sentence; read aloud when it changes
- * @param {object} [props.pass] {model, seen, …} for `explain`; without it nothing can be pointed at
- * @param {{caption: string, columns: string[], rows: Array[]}[]} props.twin the table twin
+ * @param {object} [props.pass] {model, seen, …} for `explain`; without it and an explainer nothing can
+ *   be pointed at
+ * @param {function({name: string, index: number[]}): object|null} [props.explainer] explains numbers
+ *   outside the pass as `explain` does (`symbol` may stand for their name), and returns null for others
+ * @param {Table[]|function(): Table[]} props.twin the table twin, each table {caption, columns, rows}; a
+ *   function is called only where the tables are looked at
  * @param {object} [props.first] the number {name, index} explained until another is pointed at, and
  *   again whenever it changes
  */
-export function Frame({ sentence, pass, twin = [], first = null, children }) {
+export function Frame({ sentence, pass, explainer, twin = [], first = null, children }) {
   const { title, name } = useContext(Host);
   const start = first ? keyOf(first) : "";
   const [chosen, choose] = useState({ ref: first, start });
   const point = useCallback((ref) => choose({ ref, start }), [start]);
   const wanted = chosen.start === start ? chosen.ref : first; // a new start, a new number
-  const found = useMemo(() => explained(pass, wanted), [pass, wanted && keyOf(wanted)]);
+  const found = useMemo(() => explained(pass, explainer, wanted), [pass, explainer, wanted && keyOf(wanted)]);
   const pointing = useMemo(
     () => ({ pointed: found, point, made: new Set(found ? found.refs.map(keyOf) : []) }),
     [found, point],
@@ -46,7 +51,7 @@ export function Frame({ sentence, pass, twin = [], first = null, children }) {
       </header>
       <Pointing.Provider value={pointing}>
         <div class="gfx-body">{children}</div>
-        {pass && <Formula found={found} />}
+        {(pass || explainer) && <Formula found={found} />}
       </Pointing.Provider>
       <p class="gfx-sentence" role="status">{sentence}</p>
       <Twin tables={twin} />
@@ -54,10 +59,11 @@ export function Frame({ sentence, pass, twin = [], first = null, children }) {
   );
 }
 
-/** Return what explains a number, or null if this pass has no such number. */
-function explained(pass, wanted) {
+/** Return what explains a number, or null if there is no such number. */
+function explained(pass, explainer, wanted) {
+  if (!wanted) return null;
   try {
-    return pass && wanted ? explain(pass, wanted.name, wanted.index) : null;
+    return explainer?.(wanted) ?? (pass ? explain(pass, wanted.name, wanted.index) : null);
   } catch {
     return null;
   }
@@ -116,7 +122,7 @@ function Formula({ found }) {
   return (
     <div class="gfx-formula" role="group" aria-label="The number pointed at">
       <p class="gfx-formula-rule">
-        <b>{symbolOf(found.name)}</b> <span class="gfx-mono">{keyOf(found)}</span>
+        <b>{found.symbol ?? symbolOf(found.name)}</b> <span class="gfx-mono">{keyOf(found)}</span>
         {found.rule && <span class="gfx-mono gfx-muted"> {found.rule}</span>}
       </p>
       <p class="gfx-formula-filled" tabindex="0" role="group" aria-label="Formula">
@@ -175,14 +181,32 @@ function Operand({ part }) {
   );
 }
 
-function Twin({ tables }) {
+/** Everything shown, as tables; drawn again only if they have changed. */
+const Twin = memo(function Twin({ tables }) {
   const [open, setOpen] = useState(false);
-  if (!tables.length) return null;
+  if (!tables.length && typeof tables !== "function") return null;
+  const wanted = open ? (typeof tables === "function" ? tables() : tables) : [];
   return (
     <details class="gfx-twin" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
-      {open && tables.map((table) => <Table key={table.caption} {...table} />)}
+      {wanted.map((table) => <Table key={table.caption} {...table} />)}
     </details>
+  );
+});
+
+/**
+ * A number in a text or a table that can be pointed at.
+ * @param {{name: string, index: number[], value: number, digits?: number, show?: function(number): string}} props
+ */
+export function Value({ name, index, value, digits = 4, show }) {
+  const { pointed, point } = useContext(Pointing);
+  const ref = { name, index }, key = keyOf(ref);
+  const chosen = pointed && keyOf(pointed) === key;
+  const tell = () => point(ref);
+  return (
+    <button type="button" class={chosen ? "gfx-number gfx-pointed" : "gfx-number"} title={key} onPointerEnter={tell} onFocus={tell} onClick={tell}>
+      {show ? show(value) : number(value, digits)}
+    </button>
   );
 }
 

@@ -2,9 +2,9 @@
 
 export * from "./fields.js";
 export * from "./format.js";
-export { Frame, Copy, Pointing, Table, keyOf } from "./frame.jsx";
+export { Frame, Copy, Pointing, Table, Value, keyOf } from "./frame.jsx";
 export { Prompt, Tokens, readPrompt, usePrompt } from "./prompt.jsx";
-export { Button, Choice, Row, Select, Slider, Switch } from "./controls.jsx";
+export { Button, Choice, Row, Select, Slider, Switch, WholeNumber } from "./controls.jsx";
 export { Matrix } from "./matrix.jsx";
 export { Bars } from "./bars.jsx";
 export { Plot, useWidth } from "./plot.jsx";

@@ -21,6 +21,9 @@ import { symbolOf } from "../provenance.js";
  * @param {number} [props.digits]
  * @param {string[]} [props.lit] keys of cells to frame, such as "q[2,0]"
  * @param {boolean} [props.bare] no copy button
+ * @param {boolean} [props.printed] false for small cells that show their colour alone
+ * @param {function(number[]): void} [props.onChoose] is told the index of a cell that is clicked, or
+ *   entered with Enter or the space bar
  */
 export function Matrix(props) {
   const { pointed, point, made } = useContext(Pointing);
@@ -50,7 +53,7 @@ const NONE = [];
 
 /** The cells. Drawn again only if its numbers or marks have changed. */
 const Grid = memo(function Grid(props) {
-  const { name, tensor, role, rows, columns, head = 0, from = 0, scale, digits = 2, point } = props;
+  const { name, tensor, role, rows, columns, head = 0, from = 0, scale, digits = 2, printed = true, point, onChoose } = props;
   const [height, width, start] = layout(tensor, head);
   const [active, setActive] = useState(0); // the one cell that Tab reaches
   const full = scale ?? largest(tensor.data);
@@ -63,11 +66,14 @@ const Grid = memo(function Grid(props) {
     if (n === null) return;
     if (event.type !== "pointerover") setActive(n);
     point({ name, index: indexOf(n) });
+    if (event.type === "click") onChoose?.(indexOf(n));
   };
   const move = (event) => {
-    const to = destination(event.key, cellOf(event.target), height, width);
+    const n = cellOf(event.target), to = destination(event.key, n, height, width);
+    const enters = onChoose && n !== null && [" ", "Enter"].includes(event.key);
+    if (to !== null || enters) event.preventDefault();
+    if (enters) onChoose(indexOf(n));
     if (to === null) return;
-    event.preventDefault();
     const cells = event.currentTarget.querySelectorAll("[data-n]");
     setActive(to);
     cells[to].focus();
@@ -77,14 +83,14 @@ const Grid = memo(function Grid(props) {
       {rows && <th scope="row">{rows[r]}</th>}
       {Array.from({ length: width }, (_, c) => {
         const n = r * width + c, value = tensor.data[start + n];
-        return <Cell key={c} n={n} value={value} full={full} digits={digits} marks={marksOf(props, keyOf({ name, index: indexOf(n) }))} focused={n === focused} />;
+        return <Cell key={c} n={n} value={value} full={full} digits={digits} printed={printed} marks={marksOf(props, keyOf({ name, index: indexOf(n) }))} focused={n === focused} />;
       })}
     </tr>
   );
   return (
     <div class="gfx-scroll">
       <table
-        class="gfx-grid" role="grid" aria-label={`${name} ${shape(tensor.shape)}`} onPointerOver={touch}
+        class={printed ? "gfx-grid" : "gfx-grid gfx-small"} role="grid" aria-label={`${name} ${shape(tensor.shape)}`} onPointerOver={touch}
         onFocusIn={touch} onClick={touch} onKeyDown={move}
         style={{ "--low": `var(--gf-${low})`, "--high": `var(--gf-${high})` }}
       >
@@ -97,13 +103,13 @@ const Grid = memo(function Grid(props) {
   );
 });
 
-function Cell({ n, value, full, digits, marks, focused }) {
+function Cell({ n, value, full, digits, printed, marks, focused }) {
   const hidden = value <= -1e8;
   const step = hidden || !full ? 0 : stepOf(Math.abs(value) / full);
   const kind = `${hidden ? "gfx-hidden" : value < 0 ? "gfx-low" : "gfx-high"}${step === 100 ? " gfx-deep" : ""}${marks}`;
   return (
-    <td data-n={n} class={kind} style={{ "--p": `${step}%` }} tabIndex={focused ? 0 : -1}>
-      {number(value, digits)}
+    <td data-n={n} class={kind} style={{ "--p": `${step}%` }} tabIndex={focused ? 0 : -1} aria-label={printed ? undefined : number(value, digits)}>
+      {printed && number(value, digits)}
     </td>
   );
 }

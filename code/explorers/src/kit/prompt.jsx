@@ -27,18 +27,19 @@ export function readPrompt(text, vocabulary, max) {
  * @param {import("../engine/index.js").Vocabulary} vocabulary
  * @param {number} max
  * @param {string} standard a text that can be read, for the beginning
+ * @param {typeof readPrompt} [read] reads texts that are no prompts
  */
-export function usePrompt(text, vocabulary, max, standard) {
+export function usePrompt(text, vocabulary, max, standard, read = readPrompt) {
   const last = useRef(null);
-  const now = readPrompt(text, vocabulary, max);
+  const now = read(text, vocabulary, max);
   if (now.ids && String(now.ids) !== String(last.current?.ids)) last.current = { text, ids: now.ids };
-  if (!last.current) last.current = firstReadable(standard, vocabulary, max);
+  if (!last.current) last.current = firstReadable(standard, vocabulary, max, read);
   return { ...last.current, error: now.error };
 }
 
 /** A model of the reader's own may not know the standard prompt: then its first word will do. */
-function firstReadable(standard, vocabulary, max) {
-  const { ids } = readPrompt(standard, vocabulary, max);
+function firstReadable(standard, vocabulary, max, read) {
+  const { ids } = read(standard, vocabulary, max);
   return ids ? { text: standard, ids } : { text: vocabulary.word(0), ids: [0] };
 }
 
@@ -51,8 +52,9 @@ function firstReadable(standard, vocabulary, max) {
  * @param {import("../engine/index.js").Vocabulary} props.vocabulary
  * @param {number} props.max
  * @param {string} [props.label]
+ * @param {typeof readPrompt} [props.read] reads texts that are no prompts
  */
-export function Prompt({ value, error, onChange, vocabulary, max, label = "Prompt" }) {
+export function Prompt({ value, error, onChange, vocabulary, max, label = "Prompt", read = readPrompt }) {
   const [typed, setTyped] = useState(value);
   const [problem, setProblem] = useState(error);
   const id = useId();
@@ -62,9 +64,9 @@ export function Prompt({ value, error, onChange, vocabulary, max, label = "Promp
   }, [value, error]);
   const take = (text) => {
     setTyped(text);
-    const read = readPrompt(text, vocabulary, max);
-    setProblem(read.error);
-    if (read.ids) onChange(text);
+    const { ids, error } = read(text, vocabulary, max);
+    setProblem(error);
+    if (ids) onChange(text);
   };
   const words = splitWords(typed);
   return (
