@@ -344,7 +344,7 @@ def write_training(to: Fixtures) -> None:
     start = time.perf_counter()
     _, history = train_baby_groot(epochs=to.times(500))
     seconds = time.perf_counter() - start
-    published = json.loads((ROOT / "tests" / "published.json").read_text(encoding="utf-8"))
+    published = json.loads((ROOT / "code/glassformer/published.json").read_text(encoding="utf-8"))
     tensors = below("initial/", initial_baby_groot().state_dict())
     tensors |= below("trained/", load_baby_groot().state_dict())
     tensors |= below("tiny/", load_tiny().double().state_dict())

@@ -20,7 +20,7 @@ from glassformer.checkpoints import load_baby_groot, load_tiny
 from glassformer.draw_weights import _KERNELS
 
 WEIGHTS = Path(load_baby_groot.__code__.co_filename).parent / "weights"
-PUBLISHED = json.loads(Path(__file__).with_name("published.json").read_text())
+PUBLISHED = json.loads((WEIGHTS.parent / "published.json").read_text())
 ORDER = ["DEFAULT", "AVX2", "AVX512"]
 SETTINGS = [(kernels, threads) for kernels in ("default", "avx2", "avx512") for threads in (1, 2)]
 

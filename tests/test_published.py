@@ -10,11 +10,11 @@ import inspect
 import json
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 import torch
 
+from chapters import ROOT
 from glassformer.checkpoints import initial_tiny, load_baby_groot
 from glassformer.data import GROOT_SENTENCES, cat_vocabulary, groot_vocabulary, prefix_pairs
 from glassformer.generation import generate, next_token_probabilities
@@ -40,7 +40,7 @@ def leaves(data, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 PUBLISHED = dict(
-    leaves(json.loads(Path(__file__).with_name("published.json").read_text(), parse_float=Decimal))
+    leaves(json.loads((ROOT / "code/glassformer/published.json").read_text(), parse_float=Decimal))
 )
 
 

@@ -52,7 +52,11 @@ def initial_tiny() -> Transformer:
 
 
 def _baby_groot(name: str) -> BabyGrootGPT:
-    weights = _shipped(name)
+    return baby_groot_of(_shipped(name))
+
+
+def baby_groot_of(weights: dict[str, Tensor]) -> BabyGrootGPT:
+    """Return the BabyGrootGPT that has these weights, float64."""
     vocab_size, dim = weights["token_embedding.weight"].shape
     with torch.random.fork_rng(devices=[]):  # a caller's random numbers stay undisturbed
         model = BabyGrootGPT(vocab_size, weights["position_embedding.weight"].shape[0], dim)
@@ -73,8 +77,7 @@ def _shipped(name: str) -> dict[str, Tensor]:
 
 def save_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Write a model's weights as safetensors; whoever reads meanwhile sees a whole file."""
-    tensors = {name: t.contiguous() for name, t in _own_tensors(model).items()}
-    write_atomically(Path(path), save(tensors))
+    write_atomically(Path(path), save(own_tensors(model)))
 
 
 def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
@@ -96,7 +99,7 @@ def _read(path: str | os.PathLike[str]) -> dict[str, Tensor]:
 
 def _fill(model: nn.Module, path: str | os.PathLike[str], tensors: dict[str, Tensor]) -> None:
     """Copy tensors into a model's weights of the same names and shapes."""
-    _check_same(path, _own_tensors(model), tensors)
+    _check_same(path, own_tensors(model), tensors)
     model.load_state_dict(tensors, strict=False)
 
 
@@ -114,9 +117,9 @@ def _check_same(path, wanted: dict[str, Tensor], found: dict[str, Tensor]) -> No
             )
 
 
-def _own_tensors(model: nn.Module) -> dict[str, Tensor]:
+def own_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Return the weights by name, a tied output head left out: it is the embedding."""
-    weights = dict(model.state_dict())
+    weights = {name: t.contiguous() for name, t in model.state_dict().items()}
     if isinstance(model, Transformer) and model.config.tie_word_embeddings:
         del weights["output.weight"]
     return weights

@@ -15,9 +15,11 @@ NOTEBOOK_METADATA = {
     "language_info": {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"},
 }
 
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Drop what differs between two runs: time stamps, kernel versions, widget state, cell ids."""
+    """Drop what differs between two runs: time stamps, kernel versions, widgets, cell ids."""
     notebook.metadata = nbformat.from_dict(NOTEBOOK_METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: Counter[str] = Counter()
@@ -29,6 +31,8 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         seen[digest] += 1
         if cell.cell_type == "code":
             cell.outputs = _merge_streams(cell.outputs)
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET_VIEW, None)
     return notebook
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension of the course site: themed figures, palette, local mathematics, answer choices.
+"""Sphinx extension of the course site: figures, explorers, palette, mathematics, answer choices.
 
 Sphinx and docutils are imported where they are used, so that the package needs neither.
 """
@@ -15,17 +15,34 @@ from pathlib import Path
 
 MATHJAX = "tex-svg-full.js"  # one file: it draws with its own outlines and loads no fonts
 PALETTE_CSS = "glassformer.css"
+EXPLORER_MIME = "application/vnd.glassformer.explorer+json"
 
 
 def palette_css() -> str:
     """Return the palette as CSS custom properties, `--gf-query` and so on, for both themes."""
+    return _colours(":root", "light") + _colours('html[data-theme="dark"]', "dark")
+
+
+def notebook_palette_css(colab: bool) -> str:
+    """Return the palette for the explorers in a notebook, in the theme of whatever shows it.
+
+    JupyterLab, Notebook, VS Code and Colab each mark a dark page in their own way. Elsewhere the
+    system's setting counts; Colab does not mark its light page, so there it must not.
+    """
+    dark = 'body[data-jp-theme-light="false"], body.vscode-dark, html[theme="dark"]'
+    dark += ", body.vscode-high-contrast:not(.vscode-high-contrast-light)"
+    unmarked = "body:not([data-jp-theme-light]):not([data-vscode-theme-kind])"
+    css = _colours(".gfx-host", "light") + _colours(f":is({dark}) .gfx-host", "dark")
+    if not colab:
+        elsewhere = _colours(f"{unmarked} .gfx-host", "dark")
+        css += f"@media (prefers-color-scheme: dark) {{\n{elsewhere}}}\n"
+    return css
+
+
+def _colours(selector: str, theme: str) -> str:
     palette = json.loads(resources.files("glassformer").joinpath("palette.json").read_text("utf-8"))
-
-    def block(selector: str, theme: str) -> str:
-        lines = "".join(f"  --gf-{role}: {hexes[theme]};\n" for role, hexes in palette.items())
-        return f"{selector} {{\n{lines}}}\n"
-
-    return block(":root", "light") + block('html[data-theme="dark"]', "dark")
+    lines = "".join(f"  --gf-{role}: {hexes[theme]};\n" for role, hexes in palette.items())
+    return f"{selector} {{\n{lines}}}\n"
 
 
 def inline_svg(svg: str, alt: str, prefix: str) -> str:
@@ -61,7 +78,7 @@ class FigureRenderer:
         """Render an SVG output that has a text alternative; leave every other output to MyST-NB."""
         if inline or data.mime_type != "image/svg+xml" or data.cell_index is None:
             return None
-        alt = _alternative(renderer, data)
+        alt = " ".join(alternative(renderer, data).split())
         if not alt:
             return None
         from docutils import nodes
@@ -70,12 +87,13 @@ class FigureRenderer:
         return [nodes.raw(text=inline_svg(data.string, alt, prefix), format="html")]
 
 
-def _alternative(renderer, data) -> str:
+def alternative(renderer, data) -> str:
+    """Return the plain text that stands beside an output in its bundle."""
     _, outputs = renderer.renderer.nb_client.code_cell_outputs(data.cell_index)
     for output in outputs:
         bundle = output.get("data", {})
-        if bundle.get("image/svg+xml") == data.content:
-            return " ".join(str(bundle.get("text/plain", "")).split())
+        if bundle.get(data.mime_type) == data.content:
+            return str(bundle.get("text/plain", ""))
     return ""
 
 
@@ -104,10 +122,14 @@ def label_choices(app, doctree, docname: str = "") -> None:
 def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Name the page's language, and leave out Thebe's scripts, which name another host.
 
+    Hidden code is called what stands on it, "Show code cell source", by screen readers too.
     Sphinx itself stays at plain English: its script for other languages needs `eval`, which a
     content security policy may forbid.
     """
     context["language"] = "en-GB"
+    if "body" in context:
+        named = '<summary aria-label="Toggle hidden content">'
+        context["body"] = context["body"].replace(named, "<summary>")
     for kind in ("script_files", "css_files"):
         context[kind] = [
             file
@@ -117,12 +139,15 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
 
 
 def write_static_files(app) -> None:
-    """Put the palette and the mathematics where the site's other static files are collected."""
+    """Put palette, explorers and mathematics where the site's static files are collected."""
     if app.builder.format != "html":
         return
+    from .site_explorers import write_explorers
+
     folder = Path(app.doctreedir).parent / "glassformer_static"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PALETTE_CSS).write_text(palette_css(), encoding="utf-8")
+    write_explorers(folder)
     found = importlib.util.find_spec("mathjax")
     bundle = found and Path(found.origin).parent / "static/mathjax/es5" / MATHJAX
     if not bundle or not bundle.is_file():
@@ -139,6 +164,9 @@ def write_static_files(app) -> None:
 
 def setup(app) -> dict:
     """Register the extension with Sphinx."""
+    from . import site_explorers
+
+    site_explorers.setup(app)
     app.connect("builder-inited", write_static_files)
     app.connect("doctree-read", label_choices)
     app.connect("html-page-context", adjust_page, priority=900)

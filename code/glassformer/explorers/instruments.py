@@ -1,0 +1,708 @@
+"""The twelve explorers: the state of each, and what it says where it cannot run."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from traitlets import Int, List, validate
+
+from ..config import TransformerConfig
+from ..data import (
+    END,
+    START,
+    Vocabulary,
+    entropy_floor,
+    next_token_counts,
+    prefix_pairs,
+)
+from ..generation import choose, generate, next_token_probabilities
+from ..milestones import M1_BUDGET
+from ..models import rotary_table, rotate
+from ..trace import trace
+from ..training import last_token_logits
+from .base import Explorer, choice, flag, named, real, text, whole
+from .words import grid, listed, ranked, share, table, told
+
+GROOT_PROMPT = f"{START} i am groot"
+CAT_PROMPT = "the cat sat on the mat"
+MOST_TERMS = 16  # of one sum, in a table
+
+
+def _numbered(count: int) -> list[str]:
+    return [str(place) for place in range(count)]
+
+
+class Tokens(Explorer):
+    """Chapter 1: a sentence becomes tokens, ids, contexts and targets."""
+
+    title = "From a sentence to examples"
+    invites = "you type a sentence and see its tokens, ids, contexts and targets."
+    needs = ("corpus",)
+
+    explorer = named("tokens")
+    sentence = text("i am groot")
+
+    @validate("sentence")
+    def _check_sentence(self, proposal: dict) -> str:
+        return self._refusing(self._examples, proposal["value"])
+
+    def _examples(self, sentence: str) -> tuple[Tensor, Tensor]:
+        return prefix_pairs(
+            [sentence], self._vocabulary_of("corpus"), self.data["corpus"]["max_len"]
+        )
+
+    def _told(self) -> list[str]:
+        corpus, vocabulary = self.data["corpus"], self._vocabulary_of("corpus")
+        X, Y = prefix_pairs(corpus["sentences"], vocabulary, corpus["max_len"])
+        counts, rows = next_token_counts(X, Y), []
+        for context, target in zip(
+            *(t.tolist() for t in self._examples(self.sentence)), strict=True
+        ):
+            followers = counts.get(tuple(context), {})
+            total = sum(followers.values())
+            lost = -sum(n * math.log(n / total) for n in followers.values()) / len(Y)
+            ids = " ".join(map(str, context))
+            rows.append([ids, vocabulary.words[target], str(target), str(total), told(lost, 4)])
+        words = [*f"{START} {self.sentence} {END}".split()]
+        named = [
+            f"{word} {i}" for word, i in zip(words, vocabulary.encode(" ".join(words)), strict=True)
+        ]
+        return [
+            f"Read as {len(words)} tokens, each with its id: {listed(named)}.",
+            f"That gives {len(rows)} examples: a context, padded with 0, and the token to predict. "
+            "Beside them: how often the context is in the corpus, and what it adds to the floor.",
+            table(["context", "target", "id", "in corpus", "adds"], rows),
+            f"The whole corpus has {len(Y)} examples; the floor under every loss on them is "
+            f"{told(entropy_floor(X, Y), 4)}.",
+        ]
+
+
+class Training(Explorer):
+    """Chapter 2: BabyGroot trains in the page."""
+
+    title = "Training, as it happens"
+    invites = (
+        "you press play and watch the loss, the embeddings and the predictions move, go to any "
+        "epoch, and train with another seed, rate or width, or without one of the model's parts."
+    )
+    needs = ("corpus", "initial")
+
+    explorer = named("training")
+    seed = whole(42, 0, 2**31 - 1)
+    learning_rate = real(0.01, 0.0, 1.0)
+    dim = whole(8, 1, 32)
+    epoch = whole(0, 0, 500)
+    mask = flag(True)
+    positions = flag(True)
+    residuals = flag(True)
+    normalisation = flag(True)
+
+    def _told(self) -> list[str]:
+        corpus, vocabulary = self.data["corpus"], self._vocabulary_of("corpus")
+        X, Y = prefix_pairs(corpus["sentences"], vocabulary, corpus["max_len"])
+        with torch.no_grad():
+            logits = last_token_logits(self._model_of("initial"), X)
+        before = F.cross_entropy(logits, Y).item()
+        off = [p for p in ("mask", "positions", "residuals", "normalisation") if not self.state[p]]
+        without = f"without {listed(off)}" if off else "with all its parts"
+        points = [[str(point["epoch"]), told(point["loss"], 4)] for point in corpus["published"]]
+        return [
+            f"BabyGroot, {self.dim} numbers a token, learns from {len(Y)} examples, {without}: "
+            f"seed {self.seed}, learning rate {self.learning_rate:g}, shown at epoch {self.epoch}.",
+            f"As it is drawn with seed 42, before training, its loss on them is {told(before, 4)}; "
+            f"guessing evenly gives {told(math.log(len(vocabulary)), 4)}, and no model gets below "
+            f"the floor of {told(entropy_floor(X, Y), 4)}. The published run went like this.",
+            table(["epoch", "loss"], points),
+        ]
+
+
+class Embedding(Explorer):
+    """Chapter 3: token and position become one vector; which vectors are alike."""
+
+    title = "From ids to vectors"
+    invites = "you pick tokens and positions, and compare vectors before and after training."
+    needs = ("corpus", "groot", "initial")
+    reads = "groot"
+
+    explorer = named("embedding")
+    prompt = text(f"{START} i am")
+    token = text("i")
+    other = text("am")
+    trained = flag(True)
+
+    @validate("token", "other")
+    def _check_word(self, proposal: dict) -> str:
+        return self._refusing(self._id, proposal["value"])
+
+    def _id(self, word: str) -> int:
+        ids = self.vocabulary.encode(word)
+        if len(ids) != 1:
+            raise ValueError(f"One word is compared with another; {word!r} is {len(ids)}.")
+        return ids[0]
+
+    def _check_fit(self) -> None:
+        super()._check_fit()
+        self._id(self.token), self._id(self.other)
+
+    def _alike(self, part: str) -> float:
+        """Return the cosine of the two tokens' vectors."""
+        vectors = self._model_of(part).token_embedding.weight.detach()
+        one, other = (vectors[self._id(word)] for word in (self.token, self.other))
+        return F.cosine_similarity(one, other, dim=0).item()
+
+    def _told(self) -> list[str]:
+        when = "after" if self.trained else "before"
+        model = self._model_of("groot" if self.trained else "initial")
+        words = self.prompt.split()
+        seen = trace(model, self._ids(self.prompt))
+        columns = _numbered(seen["h0"].shape[-1])
+        return [
+            f"Each row of H₀ is a token's vector plus its position's, {when} training. The token "
+            "vectors:",
+            grid(seen["token_embedding"], words, columns),
+            "The position vectors:",
+            grid(seen["position_embedding"], _numbered(len(words)), columns),
+            "Their sums, H₀:",
+            grid(seen["h0"], words, columns),
+            f"The cosine between the token vectors of {self.token} and {self.other} is "
+            f"{told(self._alike('initial'))} before training, {told(self._alike('groot'))} after.",
+        ]
+
+
+class Attention(Explorer):
+    """Chapter 4: from queries, keys and values to contexts, step by step."""
+
+    title = "Attention, step by step"
+    invites = (
+        "you walk from Q Kᵀ through scale, mask and softmax to A V for a prompt of your own, pick "
+        "the token that asks, and switch the scale and the mask off."
+    )
+    needs = ("corpus", "groot")
+    reads = "groot"
+
+    explorer = named("attention")
+    prompt = text(GROOT_PROMPT)
+    query = whole(2, 0, 63)
+    step = choice("attention", ("q", "k", "v", "scores", "masked_scores", "attention", "context"))
+    scale = flag(True)
+    mask = flag(True)
+
+    def _seen(self) -> dict[str, Tensor]:
+        """Return the trace; where scale or mask is off, what follows from it without them."""
+        seen = trace(self._model_of("groot"), self._ids(self.prompt))
+        if self.scale and self.mask:
+            return seen
+        scores = seen["scores"] * (1 if self.scale else math.sqrt(seen["q"].shape[-1]))
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+        masked = scores.masked_fill(future, -1e9) if self.mask else scores
+        attention = masked.softmax(dim=-1)
+        changed = {"scores": scores, "masked_scores": masked, "attention": attention}
+        return seen | changed | {"context": attention @ seen["v"]}
+
+    def _told(self) -> list[str]:
+        words, seen = self.prompt.split(), self._seen()
+        asks = min(self.query, len(words) - 1)
+        square = self.step in ("scores", "masked_scores", "attention")
+        columns = words if square else _numbered(seen[self.step].shape[-1])
+        lines = grid(seen[self.step], words, columns)
+        if self.step == "masked_scores":
+            lines = lines.replace(told(-1e9), "hidden".rjust(len(told(-1e9))))
+        weights = [
+            f"{share(a)} {w}" for a, w in zip(seen["attention"][asks].tolist(), words, strict=True)
+        ]
+        off = [f"no {switch}" for switch in ("scale", "mask") if not self.state[switch]]
+        return [
+            f"One head of attention reads “{self._said}”{', with ' + listed(off) if off else ''}. "
+            f"Shown is {self.step}, one row for each token"
+            + (" that asks, one column for each that is asked." if square else "."),
+            lines,
+            f"The token {words[asks]} attends to {listed(weights)}.",
+        ]
+
+
+class Block(Explorer):
+    """Chapter 5: one token through residual, norm, feed-forward network, residual and norm."""
+
+    title = "One token through the block"
+    invites = "you step a token through the block and see which hidden units fire."
+    needs = ("corpus", "groot")
+    reads = "groot"
+
+    STAGES = ("h0", "context", "r1", "n1", "ffn_hidden", "ffn_activation", "ffn_out", "r2", "h_out")
+
+    explorer = named("block")
+    prompt = text(GROOT_PROMPT)
+    position = whole(2, 0, 63)
+    step = choice("h0", STAGES)
+
+    def _told(self) -> list[str]:
+        words = self.prompt.split()
+        seen = trace(self._model_of("groot"), self._ids(self.prompt))
+        at = min(self.position, len(words) - 1)
+        rows = []
+        for stage in self.STAGES:
+            x = seen[stage][at]
+            numbers = (x.mean(), x.var(correction=0), x.norm())
+            rows.append([stage, str(len(x)), *(told(n.item()) for n in numbers)])
+        active = seen["ffn_activation"][at]
+        fires = [str(unit) for unit in range(len(active)) if active[unit] > 0]
+        return [
+            f"The token {words[at]}, at position {at} of “{self._said}”, goes through the block.",
+            table(["stage", "numbers", "mean", "variance", "norm"], rows),
+            f"{self.step} is {', '.join(told(x) for x in seen[self.step][at].tolist())}.",
+            f"{len(fires)} of {len(active)} hidden units fire"
+            + (f": {listed(fires)}." if fires else "."),
+        ]
+
+
+class Sampling(Explorer):
+    """Chapter 6: what the model could write next, and what is drawn."""
+
+    title = "The next token"
+    invites = (
+        "you turn temperature, top-k and top-p on the distribution, let the model write token by "
+        "token, or choose another token yourself and see what follows."
+    )
+    needs = ("corpus", "groot")
+    reads = "groot"
+
+    explorer = named("sampling")
+    prompt = text(f"{START} groot likes")
+    temperature = real(1.0, 0.0, 10.0)
+    top_k = whole(0, 0, 10_000)  # 0: all
+    top_p = real(1.0, 0.01, 1.0)
+    seed = whole(0, 0, 2**31 - 1)
+    written = text("")
+
+    @validate("written")
+    def _check_written(self, proposal: dict) -> str:
+        return self._refusing(self.vocabulary.encode, proposal["value"])
+
+    def _check_fit(self) -> None:
+        super()._check_fit()
+        self.vocabulary.encode(self.written)
+
+    def _told(self) -> list[str]:
+        model, words = self._model_of("groot"), self.vocabulary.words
+        ids = self.vocabulary.encode(f"{self.prompt} {self.written}")
+        logits = trace(model, ids[-model.max_len :])["logits"][-1]
+        plain = logits.softmax(dim=-1)
+        drawn = self._distribution(logits)
+        best = ranked(plain)[:5]
+        rows = [[words[i], told(logits[i].item()), share(plain[i]), share(drawn[i])] for i in best]
+        stop = words.index(END) if END in words else None
+        longer = generate(model, ids, 8, stop_id=stop)[len(ids) :]
+        return [
+            f"After “{self.vocabulary.decode(ids)}” the five likeliest tokens are these; “drawn” "
+            f"is what is left at {self._choices()}.",
+            table(["token", "logit", "probability", "drawn"], rows),
+            f"Always taking the likeliest, the model goes on: {self.vocabulary.decode(longer)}.",
+        ]
+
+    def _distribution(self, logits: Tensor) -> Tensor:
+        """Return what the next token is drawn from [V]; at temperature 0 one token has it all."""
+        if self.temperature == 0:
+            best = choose(logits[None], 0, None, None, None)
+            return F.one_hot(best, len(logits))[0].double()
+        return next_token_probabilities(logits, self.temperature, self.top_k or None, self.top_p)
+
+    def _choices(self) -> str:
+        top_k = f"top-k {self.top_k}" if self.top_k else "no top-k"
+        return f"temperature {self.temperature:g}, {top_k} and top-p {self.top_p:g}"
+
+
+class Everything(Explorer):
+    """Every number of one forward pass; change any weight and watch what moves.
+
+    `name` and `index` say which number is pointed at. `changes` is a list of weights that are not
+    what they were, such as ["head.bias", [2], 0.5].
+    """
+
+    title = "Every number of one pass"
+    invites = (
+        "you follow any number back through the numbers that made it, to the embedding, and change "
+        "any weight to watch what moves."
+    )
+    needs = ("corpus", "groot")
+    reads = "groot"
+
+    explorer = named("everything")
+    prompt = text(GROOT_PROMPT)
+    name = text("probabilities")
+    index = List(Int(min=0), [3, 2], maxlen=4).tag(sync=True, state=True)
+    changes = List(List(), [], maxlen=64).tag(sync=True, state=True)
+
+    @validate("name")
+    def _check_name(self, proposal: dict) -> str:
+        return self._refusing(self._known, proposal["value"])
+
+    def _known(self, name: str) -> None:
+        _find(self._numbers(self._model_of("groot")), name)
+
+    @validate("changes")
+    def _check_changes(self, proposal: dict) -> list:
+        return self._refusing(self._changed, proposal["value"])
+
+    def _changed(self, changes: list) -> nn.Module:
+        """Return the model with some weights changed; ValueError names what is no weight."""
+        model = self._model_of("groot")
+        for change in changes:
+            if len(change) != 3 or not isinstance(change[0], str) or not _is_finite(change[2]):
+                raise ValueError(
+                    f'A change is a weight, a place in it and a number, such as ["head.bias", [2], '
+                    f"0.5]; {change!r} is none."
+                )
+            weight = _find(model.state_dict(), change[0])
+            _check_place(change[0], weight, change[1])
+            weight[tuple(change[1])] = change[2]
+        return model
+
+    def _check_fit(self) -> None:
+        super()._check_fit()
+        self._changed(self.changes)
+
+    def _numbers(self, model: nn.Module) -> dict[str, Tensor]:
+        """Return all there is to point at: the pass over the prompt, then the weights."""
+        return {**trace(model, self._ids(self.prompt)), **model.state_dict()}
+
+    def _told(self) -> list[str]:
+        model = self._changed(self.changes)
+        numbers = self._numbers(model)
+        made = {n: t for n, t in numbers.items() if n not in model.state_dict()}
+        shapes = [[n, " × ".join(map(str, t.shape)), str(t.numel())] for n, t in made.items()]
+        total = sum(t.numel() for t in made.values())
+        pointed = numbers[self.name]
+        place = [min(i, n - 1) for i, n in zip([*self.index, 0, 0], pointed.shape, strict=False)]
+        value = told(pointed[tuple(place)].item(), 4)
+        changed = [f"{weight}{where} = {told(new)}" for weight, where, new in self.changes]
+        return [
+            f"One pass over “{self._said}” makes {total} numbers, from ids to probabilities:",
+            table(["name", "shape", "numbers"], shapes),
+            f"Pointed at is {self.name}{place} = {value}."
+            + (f" Changed by hand: {listed(changed)}." if changed else ""),
+        ]
+
+
+def _is_finite(value: object) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and abs(value) <= 1e30
+
+
+def _find(tensors: dict[str, Tensor], name: str) -> Tensor:
+    """Return a tensor by name; ValueError says which there are."""
+    if name not in tensors:
+        raise ValueError(f"There is no {name[:60]!r}; there are {', '.join(tensors)}.")
+    return tensors[name]
+
+
+def _check_place(name: str, tensor: Tensor, index: object) -> None:
+    inside = isinstance(index, list) and len(index) == tensor.dim()
+    inside = inside and all(
+        type(i) is int and 0 <= i < n for i, n in zip(index, tensor.shape, strict=True)
+    )
+    if not inside:
+        raise ValueError(f"{name} has shape {list(tensor.shape)}; {index!r} is no place in it.")
+
+
+class Modern(Explorer):
+    """Chapter 7: BabyGroot and the LLaMA-style model side by side, part by part."""
+
+    title = "Then and now, part by part"
+    invites = (
+        "you exchange one part at a time, norm, positions, feed-forward network and heads, and see "
+        "what it does to the numbers, the parameters and the cache."
+    )
+    needs = ("corpus", "groot", "tiny")
+    reads = "groot"
+
+    explorer = named("modern")
+    prompt = text(GROOT_PROMPT)
+    part = choice("norm", ("norm", "positions", "ffn", "heads"))
+    rmsnorm = flag(False)
+    rotary = flag(False)
+    swiglu = flag(False)
+    grouped = flag(False)
+
+    PARTS = (  # what it is, and the words by which each model's weights of it are known
+        ("token embedding", "a table", "token_embedding", "a table", "tok_embeddings"),
+        ("positions", "learned", "position_embedding", "rotary", ""),
+        ("attention", "1 head", "attn", "grouped heads", "attention"),
+        ("feed-forward", "ReLU", "ffn", "SwiGLU", "feed_forward"),
+        ("norms", "LayerNorm", "norm1 norm2", "RMSNorm", "attention_norm ffn_norm norm"),
+        ("output head", "with bias", "head", "no bias", "output"),
+    )
+
+    def _told(self) -> list[str]:
+        groot, tiny = self._model_of("groot"), self._model_of("tiny")
+        config, d = tiny.config, groot.token_embedding.embedding_dim
+        rows = [
+            [label, old, _count(groot, inside), new, _count(tiny, inside_now)]
+            for label, old, inside, new, inside_now in self.PARTS
+        ]
+        rows.append(["all", "", groot.num_params(), "", tiny.num_params()])
+        return [
+            "The parts of both models, each with its parameters.",
+            table(["part", "BabyGroot", "", "LLaMA-style", ""], rows),
+            f"For each token a cache would hold {2 * d} numbers of BabyGroot's; of the other's it "
+            f"holds {config.kv_cache_values()}, keys and values of {config.head_dim} numbers for "
+            f"{config.kv_heads} heads that {config.n_heads} queries share, in {config.n_layers} "
+            "blocks.",
+        ]
+
+
+def _count(model: nn.Module, part: str) -> int:
+    """Return how many parameters have one of a part's words in their name."""
+    words = set(part.split())
+    named = {name: p for name, p in model.named_parameters() if words & set(name.split("."))}
+    return sum(p.numel() for p in named.values())
+
+
+class Rope(Explorer):
+    """Chapter 7: rotary positions turn pairs of numbers; only the distance counts."""
+
+    title = "Rotary positions"
+    invites = (
+        "you turn one pair, then all, and move two positions: their score follows the distance."
+    )
+    needs = ("tiny",)
+    reads = "tiny"
+
+    explorer = named("rope")
+    prompt = text(CAT_PROMPT)
+    layer = whole(0, 0, 63)
+    head = whole(0, 0, 63)
+    pair = whole(0, 0, 63)
+    query = whole(5, 0, 63)
+    key = whole(1, 0, 63)
+    shift = whole(0, 0, 63)
+
+    def _told(self) -> list[str]:
+        model, words = self._model_of("tiny"), self.prompt.split()
+        c, seen = model.config, trace(model, self._ids(self.prompt))
+        layer, head = min(self.layer, c.n_layers - 1), min(self.head, c.n_heads - 1)
+        at, seen_at = (min(place, len(words) - 1) for place in (self.query, self.key))
+        q = seen[f"layers.{layer}.q"][head, at]
+        k = seen[f"layers.{layer}.k"][head * c.kv_heads // c.n_heads, seen_at]
+        turns = rotary_table(c.head_dim, c.max_seq_len + 8, c.rope_theta)
+        rows = []
+        for shift in sorted({0, 1, 2, 7, min(self.shift, 7)}):
+            score = (
+                rotate(q[None], turns[at + shift : at + shift + 1])[0]
+                @ rotate(k[None], turns[seen_at + shift : seen_at + shift + 1])[0]
+            )
+            rows.append([str(at + shift), str(seen_at + shift), told(score.item(), 4)])
+        pair = min(self.pair, c.head_dim // 2 - 1)
+        speed = c.rope_theta ** (-2 * pair / c.head_dim)
+        return [
+            f"Layer {layer}, head {head}: query of {words[at]} and key of {words[seen_at]}, "
+            f"{abs(at - seen_at)} apart in “{self._said}”. Moved along together, they keep their "
+            "product q · k.",
+            table(["query at", "key at", "q · k"], rows),
+            f"Each of the {c.head_dim // 2} pairs turns at its own speed; pair {pair} by "
+            f"{told(speed, 4)} radians a position.",
+        ]
+
+
+class Matmul(Explorer):
+    """Chapter 7: any product in a model, cell by cell."""
+
+    title = "A product, cell by cell"
+    invites = "you pick any cell of a product: its row and column light up and the sum builds."
+    needs = ("corpus", "groot", "tiny")
+
+    PRODUCTS = ("q", "k", "v", "scores", "context", "ffn_out", "logits")
+
+    explorer = named("matmul")
+    which = choice("groot", ("groot", "tiny"))
+    prompt = text(GROOT_PROMPT)
+    product = choice("scores", PRODUCTS)
+    layer = whole(0, 0, 63)
+    head = whole(0, 0, 63)
+    row = whole(2, 0, 10_000)
+    column = whole(1, 0, 10_000)
+
+    def __init__(self, model=None, vocabulary: Vocabulary | None = None, **state) -> None:
+        if state.get("which") == "tiny":
+            state.setdefault("prompt", CAT_PROMPT)
+        super().__init__(model, vocabulary, **state)
+
+    @property
+    def reads(self) -> str:
+        """The part whose model reads the prompt."""
+        return self.which
+
+    def _factors(self) -> tuple[Tensor, Tensor, Tensor | None, float]:
+        """Return left and right factor, what is added to each row, and what all is divided by."""
+        model = self._model_of(self.which)
+        seen = trace(model, self._ids(self.prompt))
+        return (self._of_groot if self.which == "groot" else self._of_tiny)(model, seen)
+
+    def _of_groot(self, model, seen: dict[str, Tensor]):
+        block = model.transformer
+        if self.product == "scores":
+            return seen["q"], seen["k"].T, None, math.sqrt(seen["q"].shape[-1])
+        if self.product == "context":
+            return seen["attention"], seen["v"], None, 1
+        left, linear = {
+            "logits": ("h_out", model.head),
+            "ffn_out": ("ffn_activation", block.ffn[2]),
+        }.get(self.product) or ("h0", getattr(block.attn, self.product))
+        return seen[left], linear.weight.detach().T, linear.bias.detach(), 1
+
+    def _of_tiny(self, model, seen: dict[str, Tensor]):
+        c = model.config
+        layer, head = min(self.layer, c.n_layers - 1), min(self.head, c.n_heads - 1)
+        shared = head * c.kv_heads // c.n_heads  # the key/value head that this head reads
+        at, block = f"layers.{layer}.", model.layers[layer]
+        if self.product == "scores":
+            keys = seen[f"{at}k_rotated"][shared].T
+            return seen[f"{at}q_rotated"][head], keys, None, math.sqrt(c.head_dim)
+        if self.product == "context":
+            return seen[f"{at}attention"][head], seen[f"{at}v"][shared], None, 1
+        left, linear = {
+            "logits": ("h_out", model.output),
+            "ffn_out": (f"{at}ffn_hidden", block.feed_forward.w_down),
+        }.get(self.product) or (
+            f"{at}attention_norm",
+            getattr(block.attention, f"w{self.product}"),
+        )
+        return seen[left], linear.weight.detach().T, None, 1
+
+    def _told(self) -> list[str]:
+        left, right, added, divided = self._factors()
+        row, column = min(self.row, len(left) - 1), min(self.column, right.shape[1] - 1)
+        terms = list(zip(left[row].tolist(), right[:, column].tolist(), strict=True))
+        total = sum(a * b for a, b in terms)
+        rest = f"; the first {MOST_TERMS} are shown" if len(terms) > MOST_TERMS else ""
+        result = f"The sum is {told(total, 4)}"
+        if added is not None:
+            total += added[column].item()
+            result += f", with the bias {told(added[column].item(), 4)} it is {told(total, 4)}"
+        if divided != 1:
+            result += f", divided by {told(divided, 4)} it is {told(total / divided, 4)}"
+        return [
+            f"{self.product} of “{self._said}” is a product: {list(left.shape)} times "
+            f"{list(right.shape)}. Row {row} meets column {column} in {len(terms)} terms{rest}.",
+            table(
+                ["", "row", "column", "product"],
+                [
+                    [str(i), told(a), told(b), told(a * b)]
+                    for i, (a, b) in enumerate(terms[:MOST_TERMS])
+                ],
+            ),
+            f"{result}.",
+        ]
+
+
+class KvCache(Explorer):
+    """Chapter 8: two lanes write the same text, one anew each time, one with a cache."""
+
+    title = "With a cache and without"
+    invites = (
+        "you let both lanes write, count and time them on your machine, feed the prompt in chunks, "
+        "and switch on a classic fault to see the lanes part."
+    )
+    needs = ("tiny",)
+    reads = "tiny"
+
+    explorer = named("kv-cache")
+    prompt = text("the cat sat")
+    new_tokens = whole(6, 1, 64)
+    chunk = whole(0, 0, 64)  # 0: the whole prompt at once
+    fault = choice("none", ("none", "position 0", "no mask", "first rows"))
+
+    def _told(self) -> list[str]:
+        model, ids = self._model_of("tiny"), self._ids(self.prompt)
+        c = model.config
+        count = min(self.new_tokens, c.max_seq_len - len(ids) + 1)
+        cached, plain = (generate(model, ids, count, use_cache=use) for use in (True, False))
+        rows = []
+        for n, token in enumerate(plain.tolist()[len(ids) :]):
+            length = len(ids) + n
+            step = self._prefill(c, len(ids)) if n == 0 else c.multiplications(1, past=length - 1)
+            cost = [c.multiplications(length), step, c.kv_cache_values(length)]
+            rows.append([self.vocabulary.words[token], *(f"{number:,}" for number in cost)])
+        same = "the same" if torch.equal(cached, plain) else "another text"
+        fed = f"in chunks of {self.chunk}" if self.chunk else "at once"
+        fault = (
+            f" The fault “{self.fault}” is on in the live one only." if self.fault != "none" else ""
+        )
+        return [
+            f"The model reads “{self._said}” {fed} and writes {count} tokens. The lane that "
+            f"computes all anew and the lane that keeps keys and values write {same}.{fault}",
+            table(["written", "multiplications", "with cache", "numbers in cache"], rows),
+        ]
+
+    def _prefill(self, config: TransformerConfig, tokens: int) -> int:
+        """Return the multiplications for reading the prompt into the cache, chunk by chunk."""
+        starts = range(0, tokens, self.chunk or tokens)
+        pieces = [(min(self.chunk or tokens, tokens - start), start) for start in starts]
+        return sum(config.multiplications(piece, past=start) for piece, start in pieces)
+
+
+class Designer(Explorer):
+    """Chapter 9: a design of your own, field by field as in `config.json`."""
+
+    title = "Design a model"
+    invites = (
+        "you change any field, see where the parameters go and which rule is broken, load a "
+        "config.json and save the one that the milestone accepts."
+    )
+
+    explorer = named("designer")
+    vocab_size = whole(2_048, 0, 10**12)
+    dim = whole(128, 0, 10**12)
+    n_layers = whole(4, 0, 10**12)
+    n_heads = whole(4, 0, 10**12)
+    n_kv_heads = Int(2, min=0, max=10**12, allow_none=True).tag(sync=True, state=True)
+    max_seq_len = whole(256, 0, 10**12)
+    ffn_dim_multiplier = real(4.0, 0.0, 1e30)
+    norm_eps = real(1e-5, 0.0, 1e30)
+    rope_theta = real(10_000.0, 0.0, 1e30)
+    tie_word_embeddings = flag(False)
+
+    @validate("n_kv_heads")
+    def _check_kv_heads(self, proposal: dict) -> int:
+        """Return a number: no number means as many as there are query heads."""
+        return self.n_heads if proposal["value"] is None else proposal["value"]
+
+    @property
+    def config(self) -> TransformerConfig:
+        """The design as a config; ValueError names the rule that it breaks."""
+        return TransformerConfig(**self.state)
+
+    def _told(self) -> list[str]:
+        fields = [
+            [field, f"{value:,}" if type(value) is int else str(value)]
+            for field, value in self.state.items()
+        ]
+        design = ["The design, field by field:", table(["field", "value"], fields)]
+        try:
+            c = self.config
+        except ValueError as error:
+            return [*design, f"It cannot be built: {error}"]
+        parts = [[part, f"{n:,}", share(n / c.num_params())] for part, n in self._ledger(c).items()]
+        left = M1_BUDGET - c.num_params()
+        budget = f"{left:,} below" if left >= 0 else f"{-left:,} above"
+        return [
+            *design,
+            f"It has {c.num_params():,} parameters, {budget} the budget of {M1_BUDGET:,}:",
+            table(["part", "parameters", "share"], parts),
+            f"With a full window its cache takes {c.kv_cache_bytes():,} bytes, and a token "
+            f"{c.flops_per_token():,} operations.",
+        ]
+
+    @staticmethod
+    def _ledger(c: TransformerConfig) -> dict[str, int]:
+        """Return where the parameters of a design are."""
+        keys_values = 2 * c.dim * c.kv_heads * c.head_dim
+        return {
+            "token embedding": c.vocab_size * c.dim,
+            "attention": c.n_layers * (2 * c.dim**2 + keys_values),
+            "feed-forward": c.n_layers * 3 * c.dim * c.ffn_hidden_dim,
+            "norms": (2 * c.n_layers + 1) * c.dim,
+            "output head": 0 if c.tie_word_embeddings else c.vocab_size * c.dim,
+        }
