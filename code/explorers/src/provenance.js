@@ -355,8 +355,13 @@ function term(name, ...index) {
   return `${/^(scores|context)$/.test(own) ? own : SYMBOLS[own] ?? own}[${index}]`;
 }
 
-/** Return n terms with plus signs between them, those in the middle of a long sum folded. */
-function sum(n, partsOf) {
+/**
+ * Return n terms with plus signs between them, those in the middle of a long sum folded.
+ * @param {number} n
+ * @param {function(number): Part[]} partsOf
+ * @returns {Part[]}
+ */
+export function sum(n, partsOf) {
   const joined = (from, to) =>
     Array.from({ length: to - from }, (_, i) => [...(i ? [" + "] : []), ...partsOf(from + i)]).flat();
   if (n <= MANY) return joined(0, n);
@@ -367,6 +372,17 @@ function sum(n, partsOf) {
 function average(label, row, partsOf, valueOf) {
   const value = row.reduce((total, a) => total + valueOf(a), 0) / row.length;
   return { label, value, parts: ["(", ...sum(row.length, (i) => partsOf(row[i])), `) / ${row.length}`] };
+}
+
+/**
+ * Return the explanation of a number outside a pass, as `explain` does for those of one.
+ * @param {{name: string, index: number[]}} ref
+ * @param {number} value
+ * @param {{symbol?: string, rule?: string, parts?: Part[], note?: string, digits?: number}} told
+ * @returns {Explanation}
+ */
+export function explanation({ name, index }, value, { rule = "", parts = [], note = "", ...more }) {
+  return { ...more, name, index, value, rule, parts, note, refs: [...operands(parts).values()] };
 }
 
 /** Return the distinct operands of parts in order, those of folds and of results among them. */

@@ -16,6 +16,11 @@ export function number(value, digits = 2) {
   return grouped(Math.abs(rounded).toFixed(digits), rounded < 0);
 }
 
+/** Return a number with all its digits, as many as say which number it is. */
+export function exact(value) {
+  return Number.isFinite(value) ? String(value).replaceAll("-", "−") : number(value);
+}
+
 /**
  * Return a count with its digits in groups of three.
  * @param {number} value

@@ -12,9 +12,9 @@ export const Host = createContext({});
 /** The number pointed at: {pointed, point(ref), made}; `made` holds the keys of its operands. */
 export const Pointing = createContext({ pointed: null, point: () => {}, made: new Set() });
 
-/** Return the key of a number: "q[2,0]". */
+/** Return the key of a number: "q[2,0]"; its name alone where there is one such number only. */
 export function keyOf({ name, index }) {
-  return `${name}[${index.join(",")}]`;
+  return index.length ? `${name}[${index.join(",")}]` : name;
 }
 
 /**
@@ -126,7 +126,7 @@ function Formula({ found }) {
         {found.rule && <span class="gfx-mono gfx-muted"> {found.rule}</span>}
       </p>
       <p class="gfx-formula-filled" tabindex="0" role="group" aria-label="Formula">
-        <b class="gfx-value">{number(found.value, 6)}</b>
+        <b class="gfx-value">{number(found.value, found.digits ?? 6)}</b>
         {found.parts.length > 0 && <> = <Parts key={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
       </p>
     </div>
@@ -170,13 +170,13 @@ function Result({ label, value, parts }) {
   );
 }
 
-/** One operand: a button that leads to how that number is made. */
+/** One operand, with three digits or as many as it asks for: a button that leads to how it is made. */
 function Operand({ part }) {
   const { point } = useContext(Pointing);
-  const key = keyOf(part);
+  const key = keyOf(part), shown = number(part.value, part.digits ?? 3);
   return (
-    <button type="button" class="gfx-ref" title={key} aria-label={`${number(part.value, 3)}, ${key}`} onClick={() => point(part)}>
-      {part.value < 0 ? `(${number(part.value, 3)})` : number(part.value, 3)}
+    <button type="button" class="gfx-ref" title={key} aria-label={`${shown}, ${key}`} onClick={() => point(part)}>
+      {part.value < 0 ? `(${shown})` : shown}
     </button>
   );
 }

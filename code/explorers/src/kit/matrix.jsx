@@ -18,7 +18,7 @@ import { symbolOf } from "../provenance.js";
  * @param {number} [props.from] position of the first row, where a cache held earlier ones
  * @param {string} [props.title] instead of symbol and name
  * @param {number} [props.scale] magnitude of the full hue; the largest present if not given
- * @param {number} [props.digits]
+ * @param {number|number[]} [props.digits] of every number, or of each column's
  * @param {string[]} [props.lit] keys of cells to frame, such as "q[2,0]"
  * @param {boolean} [props.bare] no copy button
  * @param {boolean} [props.printed] false for small cells that show their colour alone
@@ -83,7 +83,7 @@ const Grid = memo(function Grid(props) {
       {rows && <th scope="row">{rows[r]}</th>}
       {Array.from({ length: width }, (_, c) => {
         const n = r * width + c, value = tensor.data[start + n];
-        return <Cell key={c} n={n} value={value} full={full} digits={digits} printed={printed} marks={marksOf(props, keyOf({ name, index: indexOf(n) }))} focused={n === focused} />;
+        return <Cell key={c} n={n} value={value} full={full} digits={digits[c] ?? digits} printed={printed} marks={marksOf(props, keyOf({ name, index: indexOf(n) }))} focused={n === focused} />;
       })}
     </tr>
   );
@@ -131,13 +131,14 @@ function indexAt(sizes, head, n, width, from) {
   return [[column], [row, column], [head, row, column]][sizes.length - 1];
 }
 
-function cellOf(target) {
+/** Return the number of the cell that an event is about, or null. */
+export function cellOf(target) {
   const cell = target.closest?.("[data-n]");
   return cell ? Number(cell.dataset.n) : null;
 }
 
 /** Return the cell that a key leads to, or null if the key means nothing here. */
-function destination(key, n, height, width) {
+export function destination(key, n, height, width) {
   if (n === null) return null;
   const r = Math.floor(n / width), c = n % width;
   const to = {
