@@ -178,7 +178,7 @@ function evaluate(parts, checked = new Set()) {
 function agrees({ value, size }, want, where) {
   if (Object.is(value, want)) return;
   const off = Math.abs(value - want);
-  assert.ok(off <= 1e-12 * size, `${where} is ${want}, its formula gives ${value}`);
+  assert.ok(off < Infinity && off <= 1e-12 * size, `${where} is ${want}, its formula gives ${value}`);
 }
 
 /** Assert that the formula of every number gives the number; return how many formulas there were. */
@@ -210,6 +210,9 @@ test("the evaluator computes what is written, and refuses what is not a formula"
   }
   const wrong = { label: "mean", value: 1, parts: ["(1 + 2) / 2"] };
   assert.throws(() => evaluate([wrong]), /mean is 1, its formula gives 1.5/);
+  for (const [parts, want] of [[["−∞"], 1], [["1"], Infinity], [["1"], NaN], [["∞ − ∞"], 1], [["1"], 1 + 1e-11]]) {
+    assert.throws(() => agrees(evaluate(parts), want, parts[0]), undefined, `${parts} passes for ${want}`);
+  }
 });
 
 test("every number of BabyGroot comes out as its formula says, with any switches", (t) => {
@@ -338,8 +341,13 @@ test("formulas read as in the book", () => {
   assert.deepEqual(read("masked_scores", 0, 1), [
     "masked_scores[0,1] = −10⁹", "−10⁹", "the key comes later than the query: it is hidden",
   ]);
+  assert.deepEqual(read("masked_scores", 1, 1).filter((_, i) => i !== 1), [
+    "masked_scores[1,1] = scores[1,1]", "the key does not come later than the query: the score stays",
+  ]);
   assert.equal(read("attention", 0, 1)[0], "A[0,1] = e^masked_scores[0,1] / Σᵢ e^masked_scores[0,i]");
   assert.equal(read("context", 1, 0)[0], "context[1,0] = Σₛ A[1,s] · V[s,0]");
+  assert.equal(read("ffn_activation", 0, 1)[0], "ffn_activation[0,1] = max(0, ffn_hidden[0,1])");
+  assert.equal(read("n1", 0, 1)[0], "N₁[0,1] = (R₁[0,1] − mean) / √(variance + 0.00001) · γ₁[1] + β₁[1]");
   assert.match(read("n1", 0, 1)[1], /^\(\d\.\d\d − mean\) \/ √\(variance \+ 0\.00001\) · 1\.25 \+ 0\.00$/);
   assert.match(read("probabilities", 0, 9)[1], /^e\^\S+ \/ \((e\^\S+ \+ ){3}\{(e\^\S+ \+ ){5}e\^\S+\} \+ e\^\S+\)$/);
 });
@@ -353,6 +361,11 @@ test("the Transformer's formulas read as in the book", () => {
   assert.equal(rule("layers.0.q", 3, 2, 1), "Q[3,2,1] = Σᵢ attention_norm[2,i] · W_Q[13,i]");
   assert.equal(rule("layers.0.scores", 3, 2, 1), "scores[3,2,1] = (Σᵢ Q′[3,2,i] · K′[1,1,i]) / √4");
   assert.equal(rule("layers.0.masked_scores", 3, 0, 1), "masked_scores[3,0,1] = −∞");
+  const notes = [0, 1].map((s) => explain(pass, "layers.0.masked_scores", [3, 0, s]).note);
+  assert.deepEqual(notes, [
+    "the key does not come later than the query: the score stays",
+    "the key comes later than the query: it is hidden",
+  ]);
   assert.equal(rule("layers.0.context", 2, 9), "context[2,9] = Σₛ A[2,2,s] · V[1,s,1]");
   assert.equal(rule("layers.1.r1", 2, 9), "R₁[2,9] = R₂[2,9] + attention_out[2,9]");
   assert.equal(rule("layers.0.ffn_hidden", 0, 1),
