@@ -1,0 +1,1 @@
+"""Grading that can be trusted: answers run apart, their values come back as data."""
