@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 CHAPTERS ?= $(sort $(wildcard book/[0-9]*.ipynb))
 WORKERS ?= 2
 CACHE := _build/.jupyter_cache
+EXPLORERS := code/explorers
 
 # These models are tiny: one thread each is faster, and leaves the other cores to other work.
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test serve chapters lint bench clean
+.PHONY: help book test bundle serve chapters lint bench clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +32,17 @@ book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
 	@echo
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
-test: $(VENV)/installed  ## Run the whole test suite, chapters included
+test: $(VENV)/installed bundle  ## Run the whole test suite: chapters and browser included
+	@$(BIN)/python tests/browser/chromium.py
 	$(BIN)/python -m pytest -n $(WORKERS) --nbval tests book
+
+# The explorers' tools, installed again only when their lock file has changed.
+$(EXPLORERS)/node_modules/.installed: $(EXPLORERS)/package-lock.json
+	cd $(EXPLORERS) && npm ci
+	@touch $@
+
+bundle: $(EXPLORERS)/node_modules/.installed  ## Build the explorers' scripts and style sheet
+	cd $(EXPLORERS) && npm run --silent build
 
 serve: book  ## Build, then serve the site on this machine, at port 8000
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000

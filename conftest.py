@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,38 +54,68 @@ def pytest_collectstart(collector):
             collector.skip_compare = (*collector.skip_compare, "image/svg+xml")
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory) -> Path:
-    """Return the folder of the strictly built site; one build serves all tests and workers.
+# The site ----------------------------------------------------------------------------------------
 
-    It shows the outputs stored in the notebooks; that these are what the code gives is checked by
-    `pytest --nbval book`, and `make book` executes them.
+SITES = ROOT / "_build" / "sites"
+
+
+def fingerprint() -> str:
+    """Return a digest of everything that the site is built from."""
+    digest = hashlib.sha256()
+    made_from = [ROOT / name for name in ("_config.yml", "_toc.yml", "requirements.txt")]
+    for folder in ("book", "code/glassformer"):
+        made_from += sorted(path for path in (ROOT / folder).rglob("*") if path.is_file())
+    for path in made_from:
+        if path.suffix != ".pyc" and ".ipynb_checkpoints" not in path.parts:
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def build_site(folder: Path) -> subprocess.CompletedProcess:
+    """Build the book strictly into a folder, with the outputs that the notebooks store."""
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    config, changed = re.subn(r"execute_notebooks: cache", 'execute_notebooks: "off"', config)
+    assert changed == 1
+    (folder / "_config.yml").write_text(config, encoding="utf-8")
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", "-W", "--keep-going"]
+    command += ["--config", str(folder / "_config.yml"), "--path-output", str(folder), "."]
+    return subprocess.run(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def forget_old_sites() -> None:
+    """Remove the sites of sources that have changed since, unless a run may still read them."""
+    for folder in SITES.iterdir():
+        if folder.is_dir() and folder.stat().st_mtime < time.time() - 3600:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """Return the folder of the strictly built site; one build serves all tests, workers and runs.
+
+    It is built again when anything has changed that it is made from. It shows the outputs stored in
+    the notebooks; that these are what the code gives is checked by `pytest --nbval book`, and
+    `make book` executes them.
     """
     from filelock import FileLock
 
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if worker else base) / "site"
-    done, log = folder / "done", folder / "build.log"
-    folder.mkdir(exist_ok=True)
-    with FileLock(folder / "lock"):
+    SITES.mkdir(parents=True, exist_ok=True)
+    with FileLock(SITES / "lock"):
+        folder = SITES / fingerprint()
+        done = folder / "done"
         if not done.exists():
-            config = (ROOT / "_config.yml").read_text(encoding="utf-8")
-            config, changed = re.subn(
-                r"execute_notebooks: cache", 'execute_notebooks: "off"', config
-            )
-            assert changed == 1
-            (folder / "_config.yml").write_text(config, encoding="utf-8")
-            start = "from jupyter_book.cli.main import main; main()"
-            command = [sys.executable, "-c", start, "build", "-W", "--keep-going"]
-            command += ["--config", str(folder / "_config.yml"), "--path-output", str(folder), "."]
-            run = subprocess.run(
-                command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-            )
-            log.write_text(run.stdout, encoding="utf-8")
-            done.write_text(str(run.returncode))
-    if done.read_text() != "0":
-        lines = log.read_text(encoding="utf-8").splitlines()
-        told = [line for line in lines if re.search(r"WARNING|ERROR|rror:", line)] or lines[-30:]
-        pytest.fail("The strict build of the book fails:\n" + "\n".join(told), pytrace=False)
+            forget_old_sites()
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            run = build_site(folder)
+            if run.returncode != 0:
+                lines = run.stdout.splitlines()
+                told = [line for line in lines if re.search(r"WARNING|ERROR|rror:", line)]
+                failure = "\n".join(told or lines[-30:])
+                pytest.fail(f"The strict build of the book fails:\n{failure}", pytrace=False)
+            done.touch()
+        os.utime(folder)
     return folder / "_build" / "html"

@@ -15,3 +15,19 @@ addEventListener("load", () => {
   Promise.resolve(drawn).then(mark);
   addEventListener("resize", mark);
 });
+
+// The theme's names for a screen reader: a button is called what stands on it, the bar is a region.
+addEventListener("load", () => {
+  const each = (selector, change) => document.querySelectorAll(selector).forEach(change);
+  each(".search-button-field", (button) => button.removeAttribute("aria-label"));
+  each(".theme-switch-button svg", (icon) => {
+    icon.replaceChildren(...icon.querySelectorAll("path"));
+    icon.removeAttribute("aria-labelledby");
+    icon.removeAttribute("role");
+    icon.setAttribute("aria-hidden", "true");
+  });
+  each("#pst-primary-sidebar", (bar) => {
+    bar.setAttribute("role", "region");
+    bar.setAttribute("aria-label", "The book");
+  });
+});

@@ -1,0 +1,70 @@
+"""Fixtures of the browser tests: a browser, the site over HTTP and from disk, watched pages."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from browsing import FLAGS, served, watched
+from chromium import MISSING, find_chromium
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark everything in this folder, so that `pytest -m browser` is these tests."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("browser")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Return a running Chromium, one for each file of tests.
+
+    Playwright keeps an event loop running while it is open, which other tests of the same worker
+    could trip over: so it closes with the file.
+    """
+    program = find_chromium()
+    if program is None:
+        pytest.fail(MISSING, pytrace=False)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, headless=True, args=FLAGS)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def http_site(site) -> str:
+    """Return the address of the built book, served under the strict content security policy."""
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def file_site(site) -> str:
+    """Return the address of the built book on disk, as somebody opens it who is on a plane."""
+    return site.as_uri()
+
+
+@pytest.fixture
+def visit(browser):
+    """Return a function that opens an address in a fresh context and returns the watched page.
+
+    `visit(address, theme="light", width=1440)`; from a `file:` address the network is off. When the
+    test ends, it fails if a page had a console error or warning, a page error, a failed or foreign
+    request or a policy violation.
+    """
+    with ExitStack() as pages:
+
+        def open_address(address: str, theme: str = "light", width: int = 1440):
+            own = "file:" if address.startswith("file:") else "/".join(address.split("/")[:3]) + "/"
+            page = pages.enter_context(watched(browser, own, theme, width))
+            page.goto(address)
+            return page
+
+        yield open_address

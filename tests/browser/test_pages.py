@@ -1,0 +1,78 @@
+"""Every page of the built book in a real browser: complete, silent, within its width, for everyone.
+
+Over HTTP under a strict content security policy, and from disk with the network off.
+"""
+
+from __future__ import annotations
+
+import pytest
+from browsing import (
+    DESK,
+    PHONE,
+    THEMES,
+    axe,
+    look,
+    mathematics_drawn,
+    no_sideways_scroll,
+    open_everything,
+)
+
+from chapters import CHAPTERS, ROOT
+
+PAGES = [f"book/{path.stem}.html" for path in (*CHAPTERS, *sorted((ROOT / "book").glob("*.md")))]
+PAGES += ["index.html", "search.html", "genindex.html", "py-modindex.html"]
+
+every_page = pytest.mark.parametrize("name", PAGES)
+
+
+def test_these_are_all_pages(site):
+    built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    assert {name for name in built if not name.startswith("_static/")} == set(PAGES)
+
+
+@every_page
+def test_a_page_over_http_suits_every_reader(visit, http_site, name):
+    page = visit(f"{http_site}/{name}")
+    page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
+    mathematics_drawn(page)
+    open_everything(page)
+    found = []
+    for theme in THEMES:
+        for width in (PHONE, DESK):
+            look(page, theme, width)
+            no_sideways_scroll(page)
+            found += [f"{theme}, {width} pixels: {line}" for line in axe(page)]
+    assert found == []
+
+
+@every_page
+def test_a_page_from_disk_is_complete_without_a_network(visit, file_site, name):
+    page = visit(f"{file_site}/{name}", "dark", PHONE)
+    page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
+    mathematics_drawn(page)
+    assert page.locator("h1").first.is_visible()
+
+
+@pytest.mark.parametrize("over", ["http_site", "file_site"])
+def test_search_finds_the_causal_mask(visit, request, over):
+    page = visit(f"{request.getfixturevalue(over)}/book/index.html")
+    page.keyboard.press("Control+k")
+    page.locator("input[type=search]:visible").fill("causal mask")
+    page.keyboard.press("Enter")
+    found = page.locator("#search-results ul.search li a")
+    found.first.wait_for()
+    assert any("04_attention" in link.get_attribute("href") for link in found.all())
+    found.first.click()
+    page.wait_for_load_state()
+    assert "/book/" in page.url and page.locator("h1").first.is_visible()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_switch_goes_through_the_themes(visit, http_site, theme):
+    page = visit(f"{http_site}/book/index.html", theme)
+    seen = {page.evaluate("document.documentElement.dataset.theme")}
+    assert seen == {theme}
+    for _ in range(3):
+        page.locator(".theme-switch-button:visible").first.click()
+        seen.add(page.evaluate("document.documentElement.dataset.theme"))
+    assert seen == set(THEMES)
