@@ -81,42 +81,63 @@ class Tokens(Explorer):
 
 
 class Training(Explorer):
-    """Chapter 2: BabyGroot trains in the page."""
+    """Chapter 2: BabyGroot trains in the page, and a prompt is read at the epoch shown.
+
+    Each run draws its own model. One that you give has the words to train on, and the plane on which
+    the token vectors are mapped.
+    """
 
     title = "Training, as it happens"
     invites = (
         "you press play and watch the loss, the embeddings and the predictions move, go to any "
         "epoch, and train with another seed, rate or width, or without one of the model's parts."
     )
-    needs = ("corpus", "initial")
+    needs = ("corpus", "groot", "initial")
+    reads = "groot"
 
     explorer = named("training")
     seed = whole(42, 0, 2**31 - 1)
     learning_rate = real(0.01, 0.0, 1.0)
     dim = whole(8, 1, 32)
-    epoch = whole(0, 0, 500)
+    epoch = whole(0, 0, 600)
     mask = flag(True)
     positions = flag(True)
     residuals = flag(True)
     normalisation = flag(True)
+    prompt = text(GROOT_PROMPT)
 
     def _told(self) -> list[str]:
         corpus, vocabulary = self.data["corpus"], self._vocabulary_of("corpus")
         X, Y = prefix_pairs(corpus["sentences"], vocabulary, corpus["max_len"])
-        with torch.no_grad():
-            logits = last_token_logits(self._model_of("initial"), X)
-        before = F.cross_entropy(logits, Y).item()
         off = [p for p in ("mask", "positions", "residuals", "normalisation") if not self.state[p]]
         without = f"without {listed(off)}" if off else "with all its parts"
         points = [[str(point["epoch"]), told(point["loss"], 4)] for point in corpus["published"]]
         return [
             f"BabyGroot, {self.dim} numbers a token, learns from {len(Y)} examples, {without}: "
-            f"seed {self.seed}, learning rate {self.learning_rate:g}, shown at epoch {self.epoch}.",
-            f"As it is drawn with seed 42, before training, its loss on them is {told(before, 4)}; "
-            f"guessing evenly gives {told(math.log(len(vocabulary)), 4)}, and no model gets below "
-            f"the floor of {told(entropy_floor(X, Y), 4)}. The published run went like this.",
+            f"seed {self.seed}, learning rate {self.learning_rate:g}, shown at epoch {self.epoch}, "
+            f"where it reads “{self._said}”.",
+            f"{self._before(X, Y)}Guessing evenly gives a loss of "
+            f"{told(math.log(len(vocabulary)), 4)}, and no model gets below the floor of "
+            f"{told(entropy_floor(X, Y), 4)}. The published run went like this.",
             table(["epoch", "loss"], points),
+            "The token vectors are mapped on the plane in which those of the trained model spread "
+            f"most: {share(self._kept())} of their variance.",
         ]
+
+    def _kept(self) -> float:
+        """Return the part of the trained token vectors' variance that their map keeps."""
+        vectors = self._model_of("groot").token_embedding.weight.detach()
+        spread = torch.linalg.svdvals(vectors - vectors.mean(dim=0)) ** 2
+        return (spread[:2].sum() / spread.sum()).item()
+
+    def _before(self, X: Tensor, Y: Tensor) -> str:
+        """Return the loss of the weights that the course keeps, if they fit the examples."""
+        initial = self._model_of("initial")
+        if (initial.vocab_size, initial.max_len) != (len(self.vocabulary), X.shape[1]):
+            return ""
+        with torch.no_grad():
+            before = F.cross_entropy(last_token_logits(initial, X), Y).item()
+        return f"As it is drawn with seed 42, its loss on them is {told(before, 4)}. "
 
 
 class Embedding(Explorer):
@@ -213,10 +234,11 @@ class Attention(Explorer):
         weights = [
             f"{share(a)} {w}" for a, w in zip(seen["attention"][asks].tolist(), words, strict=True)
         ]
-        off = [f"no {switch}" for switch in ("scale", "mask") if not self.state[switch]]
+        off = [switch for switch in ("scale", "mask") if not self.state[switch]]
         return [
-            f"One head of attention reads “{self._said}”{', with ' + listed(off) if off else ''}. "
-            f"Shown is {self.step}, one row for each token"
+            f"One head of attention reads “{self._said}”"
+            + (f", without {listed(off)}." if off else ".")
+            + f" Shown is {self.step}, one row for each token"
             + (" that asks, one column for each that is asked." if square else "."),
             lines,
             f"The token {words[asks]} attends to {listed(weights)}.",

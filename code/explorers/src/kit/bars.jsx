@@ -7,8 +7,8 @@ import { Pointing, Value } from "./frame.jsx";
 /**
  * @param {object} props
  * @param {{label: string, share: number, note?: string, key?: *, off?: boolean, name?: string,
- *   index?: number[]}[]} props.bars `name` and `index` say which number a share is, so that it can be
- *   pointed at
+ *   index?: number[], stroke?: number}[]} props.bars `name` and `index` say which number a share is, so
+ *   that it can be pointed at; `stroke` is another share, drawn across the bar
  * @param {string} props.label what the bars are, for those who cannot see them
  * @param {string} [props.role] a palette role
  * @param {*} [props.chosen] key of the bar that is marked
@@ -37,12 +37,15 @@ export function Bars({ bars, label, role = "attention", chosen, onChoose }) {
   );
 }
 
-function Bar({ label, share, note, name, index }) {
-  const width = Number.isFinite(share) ? Math.min(Math.max(share, 0), 1) * 100 : 0;
+function Bar({ label, share, note, name, index, stroke }) {
+  const wide = (part) => `${Number.isFinite(part) ? Math.min(Math.max(part, 0), 1) * 100 : 0}%`;
   return (
     <>
       <span class="gfx-bar-label">{label}</span>
-      <span class="gfx-bar-track"><span class="gfx-bar-fill" style={{ width: `${width}%` }} /></span>
+      <span class="gfx-bar-track">
+        <span class="gfx-bar-fill" style={{ width: wide(share) }} />
+        {stroke !== undefined && <span class="gfx-bar-stroke" style={{ left: wide(stroke) }} />}
+      </span>
       <span class="gfx-bar-value">{name ? <Value name={name} index={index} value={share} show={percent} /> : percent(share)}{note && <span class="gfx-muted"> {note}</span>}</span>
     </>
   );

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { number } from "./format.js";
 
-const LEFT = 44, RIGHT = 12, TOP = 10, BOTTOM = 34;
+const LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 34;
 
 /** Return [ref, width in pixels] of an element that follows its container. */
 export function useWidth(standard = 600) {
@@ -24,10 +24,11 @@ export function useWidth(standard = 600) {
  * @param {{min: number, max: number, label: string, ticks: number[], digits?: number}} props.y
  * @param {{points: number[][], role: string, dashed?: boolean, name?: string}[]} [props.lines] [x, y] each
  * @param {{x: number, y: number, role: string, text?: string, hollow?: boolean, size?: number}[]} [props.points]
+ * @param {{y: number, text: string, role: string}[]} [props.levels] dashed lines across, with what they say
  * @param {number} [props.height]
  * @param {number} [props.at] an x at which an upright line stands
  */
-export function Plot({ label, x, y, lines = [], points = [], height = 240, at }) {
+export function Plot({ label, x, y, lines = [], points = [], levels = [], height = 240, at }) {
   const [ref, width] = useWidth();
   const toX = (value) => LEFT + ((value - x.min) / (x.max - x.min)) * (width - LEFT - RIGHT);
   const toY = (value) => height - BOTTOM - ((value - y.min) / (y.max - y.min)) * (height - TOP - BOTTOM);
@@ -38,6 +39,12 @@ export function Plot({ label, x, y, lines = [], points = [], height = 240, at })
     <div class="gfx-plot" ref={ref}>
       <svg width={width} height={height} role="img" aria-label={label}>
         <Axes x={x} y={y} toX={toX} toY={toY} width={width} height={height} />
+        {levels.map((level) => (
+          <g key={level.text}>
+            <line x1={LEFT} x2={width - RIGHT} y1={toY(level.y)} y2={toY(level.y)} stroke={hue(level.role)} stroke-width="1.2" stroke-dasharray="6 4" />
+            <text x={width - RIGHT} y={toY(level.y) + 15} text-anchor="end">{level.text}</text>
+          </g>
+        ))}
         {lines.map((line, n) => (
           <polyline key={n} points={path(line.points)} fill="none" stroke={hue(line.role)} stroke-width="1.8" stroke-dasharray={line.dashed ? "5 4" : undefined} />
         ))}
