@@ -22,6 +22,18 @@ export function exact(value) {
 }
 
 /**
+ * Return a number with fixed digits, or with two that count where those would show nothing: 0.00042.
+ * @param {number} value
+ * @param {number} [digits]
+ * @returns {string}
+ */
+export function operand(value, digits = 3) {
+  if (value === 0 || !(Math.abs(value) < 0.5 / 10 ** digits)) return number(value, digits);
+  const most = 1 - Math.floor(Math.log10(Math.abs(value)));
+  return most <= 7 ? number(value, most) : value.toExponential(1).replaceAll("-", "−");
+}
+
+/**
  * Return a count with its digits in groups of three.
  * @param {number} value
  * @returns {string}

@@ -3,7 +3,7 @@
 import { createContext } from "preact";
 import { useCallback, useContext, useId, useMemo, useState } from "preact/hooks";
 import { explain, symbolOf } from "../provenance.js";
-import { number } from "./format.js";
+import { number, operand } from "./format.js";
 import { memo } from "./memo.jsx";
 
 /** What the host offers: title, name, reset(), link() or undefined. */
@@ -33,6 +33,27 @@ export function keyOf({ name, index }) {
  */
 export function Frame({ sentence, pass, explainer, twin = [], first = null, children }) {
   const { title, name } = useContext(Host);
+  const id = useId();
+  return (
+    <section class={`gfx gfx-${name}`} aria-labelledby={id}>
+      <header class="gfx-head">
+        <p class="gfx-title" id={id}>{title}</p>
+        <Tools />
+      </header>
+      <Scope pass={pass} explainer={explainer} first={first}>
+        <div class="gfx-body">{children}</div>
+      </Scope>
+      <p class="gfx-sentence" role="status">{sentence}</p>
+      <Twin tables={twin} />
+    </section>
+  );
+}
+
+/**
+ * Where numbers can be pointed at, and below them the formula of the one that is. A frame is one such
+ * scope; inside it, two models side by side have one each.
+ */
+export function Scope({ pass, explainer, first = null, children }) {
   const start = first ? keyOf(first) : "";
   const [chosen, choose] = useState({ ref: first, start });
   const point = useCallback((ref) => choose({ ref, start }), [start]);
@@ -42,20 +63,11 @@ export function Frame({ sentence, pass, explainer, twin = [], first = null, chil
     () => ({ pointed: found, point, made: new Set(found ? found.refs.map(keyOf) : []) }),
     [found, point],
   );
-  const id = useId();
   return (
-    <section class={`gfx gfx-${name}`} aria-labelledby={id}>
-      <header class="gfx-head">
-        <p class="gfx-title" id={id}>{title}</p>
-        <Tools />
-      </header>
-      <Pointing.Provider value={pointing}>
-        <div class="gfx-body">{children}</div>
-        {(pass || explainer) && <Formula found={found} />}
-      </Pointing.Provider>
-      <p class="gfx-sentence" role="status">{sentence}</p>
-      <Twin tables={twin} />
-    </section>
+    <Pointing.Provider value={pointing}>
+      {children}
+      {(pass || explainer) && <Formula found={found} />}
+    </Pointing.Provider>
   );
 }
 
@@ -133,7 +145,8 @@ function Formula({ found }) {
   );
 }
 
-function Parts({ parts }) {
+/** The parts of a formula, operands and folds as buttons. */
+export function Parts({ parts }) {
   return parts.map((part, n) => {
     if (typeof part === "string") return part.replace(/\^$/, "");
     const before = parts[n - 1];
@@ -164,7 +177,7 @@ function Result({ label, value, parts }) {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" class="gfx-ref" aria-expanded={open} onClick={() => setOpen(!open)}>{label} {number(value, 3)}</button>
+      <button type="button" class="gfx-ref" aria-expanded={open} onClick={() => setOpen(!open)}>{label} {operand(value)}</button>
       {open && <> (= <Parts parts={parts} />) </>}
     </>
   );
@@ -173,7 +186,7 @@ function Result({ label, value, parts }) {
 /** One operand, with three digits or as many as it asks for: a button that leads to how it is made. */
 function Operand({ part }) {
   const { point } = useContext(Pointing);
-  const key = keyOf(part), shown = number(part.value, part.digits ?? 3);
+  const key = keyOf(part), shown = operand(part.value, part.digits);
   return (
     <button type="button" class="gfx-ref" title={key} aria-label={`${shown}, ${key}`} onClick={() => point(part)}>
       {part.value < 0 ? `(${shown})` : shown}
