@@ -66,6 +66,8 @@ function entropy({ followers, total }) {
   return sum + 0; // no negative zero
 }
 
+const NONE = "the corpus has no such context";
+
 const MADE = {
   floor: (f) =>
     explanation({ name: "floor", index: [] }, f.value, {
@@ -104,18 +106,18 @@ const MADE = {
     explanation({ name: "best_loss", index: [c, w] }, f.bestLoss(c, w), {
       rule: "−ln share",
       parts: c < 0 ? [] : ["−ln(", f.ref("follows", c, w), " / ", f.ref("occurs", c), ")"],
-      note: c < 0 ? "the corpus has no such context" : "the loss of a model that knows the corpus's shares",
+      note: c < 0 ? NONE : "the loss of a model that knows the corpus's shares",
     }),
   occurs: (f, c) =>
     explanation({ name: "occurs", index: [c] }, f.counts[c]?.total ?? 0, {
       symbol: "n",
       digits: 0,
-      note: c < 0 ? "counted: the corpus has no such context" : `counted: so often “${f.words(c)}” stands in the corpus`,
+      note: c < 0 ? NONE : `counted: so often “${f.words(c)}” stands in the corpus`,
     }),
   follows: (f, c, w) =>
     explanation({ name: "follows", index: [c, w] }, f.follows(c, w), {
       digits: 0,
-      note: `counted: so often ${f.vocabulary.word(w)} follows “${f.words(c)}”`,
+      note: c < 0 ? NONE : `counted: so often ${f.vocabulary.word(w)} follows “${f.words(c)}”`,
     }),
   examples: (f) =>
     explanation({ name: "examples", index: [] }, f.examples, {

@@ -41,7 +41,7 @@ test("a context that the corpus has not is -1 and explained in words; other numb
   const c = floor.find(padded("<START> happy"));
   assert.equal(c, -1);
   assert.equal(floor.bestLoss(c, 3), Infinity);
-  for (const name of ["occurs", "best_loss"]) assert.match(floor.explain({ name, index: [c, 3] }).note, /no such context/);
+  for (const name of ["occurs", "follows", "best_loss"]) assert.match(floor.explain({ name, index: [c, 3] }).note, /no such context/);
   assert.equal(floor.explain({ name: "attention", index: [0, 0] }), null);
   assert.equal(floor.explain({ name: "constructor", index: [0] }), null);
   assert.equal(contextWords(padded("<START> i"), vocabulary), "<START> i");

@@ -44,6 +44,7 @@ class Tokens(Explorer):
 
     explorer = named("tokens")
     sentence = text("i am groot")
+    example = whole(0, 0, 63)
 
     @validate("sentence")
     def _check_sentence(self, proposal: dict) -> str:
@@ -259,6 +260,7 @@ class Block(Explorer):
     prompt = text(GROOT_PROMPT)
     position = whole(2, 0, 63)
     step = choice("h0", STAGES)
+    unit = whole(13, 0, 9_999)
 
     def _told(self) -> list[str]:
         words = self.prompt.split()
@@ -276,8 +278,21 @@ class Block(Explorer):
             table(["stage", "numbers", "mean", "variance", "norm"], rows),
             f"{self.step} is {', '.join(told(x) for x in seen[self.step][at].tolist())}.",
             f"{len(fires)} of {len(active)} hidden units fire"
-            + (f": {listed(fires)}." if fires else "."),
+            + (f": {listed(fires)}. " if fires else ". ")
+            + self._unit(seen, at),
         ]
+
+    def _unit(self, seen: dict[str, Tensor], at: int) -> str:
+        """Return what one hidden unit makes of the token, and what it adds to F."""
+        before, behind = seen["ffn_hidden"][at], seen["ffn_activation"][at]
+        unit = min(self.unit, len(before) - 1)
+        pattern = self._model_of("groot").transformer.ffn[2].weight.detach()[:, unit]
+        adds = behind[unit] * pattern
+        return f"Unit {unit} makes {told(before[unit].item())} and adds " + (
+            f"{', '.join(told(x) for x in adds.tolist())} to the network's output."
+            if behind[unit] > 0
+            else "nothing."
+        )
 
 
 class Sampling(Explorer):
@@ -442,11 +457,16 @@ class Modern(Explorer):
 
     explorer = named("modern")
     prompt = text(GROOT_PROMPT)
+    tiny_prompt = text(CAT_PROMPT)
     part = choice("norm", ("norm", "positions", "ffn", "heads"))
     rmsnorm = flag(False)
     rotary = flag(False)
     swiglu = flag(False)
     grouped = flag(False)
+
+    @validate("tiny_prompt")
+    def _check_tiny_prompt(self, proposal: dict) -> str:
+        return self._refusing(lambda prompt: self._ids(prompt, "tiny"), proposal["value"])
 
     PARTS = (  # what it is, and the words by which each model's weights of it are known
         ("token embedding", "a table", "token_embedding", "a table", "tok_embeddings"),
@@ -482,6 +502,9 @@ def _count(model: nn.Module, part: str) -> int:
     return sum(p.numel() for p in named.values())
 
 
+TURNED = {"none": "no pair is turned", "one": "one pair is turned", "all": "all pairs are turned"}
+
+
 class Rope(Explorer):
     """Chapter 7: rotary positions turn pairs of numbers; only the distance counts."""
 
@@ -496,36 +519,43 @@ class Rope(Explorer):
     prompt = text(CAT_PROMPT)
     layer = whole(0, 0, 63)
     head = whole(0, 0, 63)
-    pair = whole(0, 0, 63)
     query = whole(5, 0, 63)
     key = whole(1, 0, 63)
-    shift = whole(0, 0, 63)
+    query_at = whole(5, 0, 63)
+    key_at = whole(1, 0, 63)
+    turned = choice("all", ("none", "one", "all"))
+    pair = whole(0, 0, 63)
 
     def _told(self) -> list[str]:
         model, words = self._model_of("tiny"), self.prompt.split()
         c, seen = model.config, trace(model, self._ids(self.prompt))
         layer, head = min(self.layer, c.n_layers - 1), min(self.head, c.n_heads - 1)
-        at, seen_at = (min(place, len(words) - 1) for place in (self.query, self.key))
-        q = seen[f"layers.{layer}.q"][head, at]
-        k = seen[f"layers.{layer}.k"][head * c.kv_heads // c.n_heads, seen_at]
-        turns = rotary_table(c.head_dim, c.max_seq_len + 8, c.rope_theta)
-        rows = []
-        for shift in sorted({0, 1, 2, 7, min(self.shift, 7)}):
-            score = (
-                rotate(q[None], turns[at + shift : at + shift + 1])[0]
-                @ rotate(k[None], turns[seen_at + shift : seen_at + shift + 1])[0]
-            )
-            rows.append([str(at + shift), str(seen_at + shift), told(score.item(), 4)])
+        query, key = (min(place, len(words) - 1) for place in (self.query, self.key))
+        q = seen[f"layers.{layer}.q"][head, query]
+        k = seen[f"layers.{layer}.k"][head * c.kv_heads // c.n_heads, key]
+        rows = [
+            [str(at), str(key_at), told(self._score(q, k, at, key_at, c.rope_theta), 4)]
+            for at, key_at in ((self.query_at + n, self.key_at + n) for n in (0, 1, 10))
+        ]
         pair = min(self.pair, c.head_dim // 2 - 1)
         speed = c.rope_theta ** (-2 * pair / c.head_dim)
         return [
-            f"Layer {layer}, head {head}: query of {words[at]} and key of {words[seen_at]}, "
-            f"{abs(at - seen_at)} apart in “{self._said}”. Moved along together, they keep their "
-            "product q · k.",
-            table(["query at", "key at", "q · k"], rows),
+            f"Layer {layer}, head {head}: query of {words[query]} and key of {words[key]} in "
+            f"“{self._said}”, turned to places {self.query_at} and {self.key_at} "
+            f"({TURNED[self.turned]}), and both moved on together.",
+            table(["query at", "key at", "q′ · k′ / √d"], rows),
             f"Each of the {c.head_dim // 2} pairs turns at its own speed; pair {pair} by "
             f"{told(speed, 4)} radians a position.",
         ]
+
+    def _score(self, q: Tensor, k: Tensor, at: int, key_at: int, theta: float) -> float:
+        """Return the score of a query and a key, turned to two places as the state says."""
+        turns = rotary_table(len(q), max(at, key_at) + 1, theta)
+        chosen = torch.arange(len(q) // 2) == min(self.pair, len(q) // 2 - 1)
+        still = {"none": torch.ones_like(chosen), "one": ~chosen, "all": torch.zeros_like(chosen)}
+        turns = torch.where(still[self.turned], torch.ones_like(turns), turns)
+        turned = (rotate(x[None], turns[n : n + 1])[0] for x, n in ((q, at), (k, key_at)))
+        return (next(turned) @ next(turned)).item() / math.sqrt(len(q))
 
 
 class Matmul(Explorer):

@@ -113,7 +113,7 @@ function suggestions(typed, vocabulary) {
 export function Tokens({ words, ids, chosen, onChoose, label }) {
   const inside = (n) => (<><span class="gfx-token-word">{words[n]}</span><span class="gfx-token-id">{ids[n]}</span></>);
   return (
-    <div class="gfx-tokens" role="group" aria-label={label}>
+    <div class="gfx-chain" role="group" aria-label={label}>
       {words.map((_, n) =>
         onChoose ? (
           <button key={n} type="button" class="gfx-token" aria-pressed={n === chosen} onClick={() => onChoose(n)}>{inside(n)}</button>
