@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from browsing import FLAGS, served, watched
 from chromium import MISSING, find_chromium
+from lab import Notebook, running_lab, write_notebook
 
 HERE = Path(__file__).parent
 
@@ -68,3 +69,18 @@ def visit(browser):
             return page
 
         yield open_address
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    """Return a running JupyterLab whose kernel has the package."""
+    with running_lab(tmp_path_factory.mktemp("lab")) as running:
+        yield running
+
+
+@pytest.fixture
+def notebook(lab, visit, request):
+    """Return an empty notebook, open in JupyterLab on a watched page."""
+    name = f"{request.node.name.partition('[')[0]}-{len(list(lab.folder.iterdir()))}.ipynb"
+    write_notebook(lab.folder / name)
+    return Notebook(visit(lab.url(name)))
