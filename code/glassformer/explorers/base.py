@@ -7,6 +7,7 @@ import difflib
 import math
 import sys
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -91,6 +92,22 @@ class Explorer(anywidget.AnyWidget):
 
     explorer = named("")
     data = Dict().tag(sync=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Give an explorer the signature that editors and the reference show: its state."""
+        super().__init_subclass__(**kwargs)
+        if "explorer" in vars(cls):
+            mine = {
+                key: t for key, t in vars(cls).items() if getattr(t, "metadata", {}).get("state")
+            }
+            taken = {"model": None, "vocabulary": None} if set(cls.needs) & set(_KINDS) else {}
+            given = taken | {key: trait.default() for key, trait in mine.items()}
+            cls.__signature__ = Signature(
+                [
+                    Parameter(key, Parameter.KEYWORD_ONLY, default=value)
+                    for key, value in given.items()
+                ]
+            )
 
     def __init__(
         self, model: nn.Module | None = None, vocabulary: Vocabulary | None = None, **state: Any
@@ -191,16 +208,17 @@ class Explorer(anywidget.AnyWidget):
         """The words of the model that reads the prompt."""
         return self._vocabulary_of(self.reads) if self.reads else None
 
-    def _ids(self, prompt: str) -> list[int]:
-        """Return a prompt's ids; ValueError says in one sentence why it cannot be read."""
+    def _ids(self, prompt: str, reads: str | None = None) -> list[int]:
+        """Return a prompt's ids, for the part that reads it; ValueError says why it cannot be read."""
         if len(prompt) > LONGEST:
             raise ValueError(f"The prompt has {len(prompt)} letters; {LONGEST} is the most.")
-        ids = self.vocabulary.encode(prompt)
-        held = self.data[self.reads]
+        reads = reads or self.reads
+        vocabulary, held = self._vocabulary_of(reads), self.data[reads]
+        ids = vocabulary.encode(prompt)
         window = (
             held["config"]["max_seq_len"] if "config" in held else self.data["corpus"]["max_len"]
         )
-        check_ids(torch.tensor([ids], dtype=torch.long), len(self.vocabulary), window, window)
+        check_ids(torch.tensor([ids], dtype=torch.long), len(vocabulary), window, window)
         return ids
 
     @property

@@ -43,7 +43,7 @@ function View({ state, set, data }) {
   return (
     <Frame
       pass={pass} explainer={explainer} first={{ name: "score", index: [] }} twin={() => twin(both, curve)}
-      sentence={`The query of ${words[query]} at position ${state.query_at} meets the key of ${words[key]} at ${state.key_at}, ${apart(distance)}: score ${number(score, 4)}${options.all ? ", the same wherever the two stand at this distance" : ""}.`}
+      sentence={`The query of ${words[query]} at position ${state.query_at} meets the key of ${words[key]} at ${state.key_at}, ${apart(distance)}: score ${number(score, 4)}${state.turned === "none" ? ", the same at any distance, since no pair is turned" : ", the same wherever the two stand at this distance"}.`}
     >
       <Prompt value={prompt.text} error={prompt.error} vocabulary={vocabulary} max={config.max_seq_len} onChange={(text) => set({ prompt: text })} />
       <Row>
