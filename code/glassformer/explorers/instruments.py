@@ -663,8 +663,9 @@ class KvCache(Explorer):
     explorer = named("kv-cache")
     prompt = text("the cat sat")
     new_tokens = whole(6, 1, 64)
+    step = whole(0, 0, 128)
     chunk = whole(0, 0, 64)  # 0: the whole prompt at once
-    fault = choice("none", ("none", "position 0", "no mask", "first rows"))
+    fault = choice("none", ("none", "position 0", "first rows", "no mask"))
 
     def _told(self) -> list[str]:
         model, ids = self._model_of("tiny"), self._ids(self.prompt)

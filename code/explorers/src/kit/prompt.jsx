@@ -1,6 +1,6 @@
 /** The prompt box: a text of known words, with suggestions, ids, and a sentence for what is unknown. */
 
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { splitWords } from "../engine/index.js";
 
 /**
@@ -58,7 +58,7 @@ export function Prompt({ value, error, onChange, vocabulary, max, label = "Promp
   const [typed, setTyped] = useState(value);
   const [problem, setProblem] = useState(error);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: later it would undo what is typed meanwhile
     setTyped(value);
     setProblem(error);
   }, [value, error]);
