@@ -29,7 +29,7 @@ class Variant:
         return "\n".join(text.splitlines()[definition.lineno - 1 :])
 
 
-@dataclass(eq=False)  # one object for each exercise
+@dataclass(eq=False, repr=False)  # one object for each exercise
 class Exercise:
     """An exercise; its module registers the functions by decorators and holds the tests.
 
@@ -87,7 +87,7 @@ class Exercise:
     def tests(self) -> dict[str, int]:
         """The tests by name, and the points that each is worth."""
         found = {n: f for n, f in vars(self.module).items() if n.startswith("test_")}
-        return {name: points_of(getattr(test, "pytestmark", ())) for name, test in found.items()}
+        return {name: points_of(test) for name, test in found.items()}
 
     @property
     def points(self) -> int:
@@ -106,9 +106,14 @@ class Exercise:
         return names[1:] if self.prepared else names
 
 
-def points_of(marks) -> int:
-    """Return the points that a test's marks give it: 1, or what `points(n)` says."""
-    return next((mark.args[0] for mark in marks if mark.name == "points"), 1)
+def worth(points: int) -> Callable[[Function], Function]:
+    """Give a test more points than 1."""
+    return lambda test: setattr(test, "worth", points) or test
+
+
+def points_of(test: Function) -> int:
+    """Return the points that a test is worth."""
+    return getattr(test, "worth", 1)
 
 
 @dataclass(frozen=True)

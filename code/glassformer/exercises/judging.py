@@ -77,10 +77,6 @@ class _Run:
     earned: int = 0
     failures: list[Wrong] = field(default_factory=list)
 
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Make the marker known."""
-        config.addinivalue_line("markers", "points(n): what the test is worth; 1 without it")
-
     def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector):
         """Take the module that is imported already, not a second one by another name."""
         return _Imported.from_parent(parent, path=module_path, ours=self.answer.exercise.module)
@@ -100,7 +96,7 @@ class _Run:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Count the points that can be earned."""
-        self.collected = sum(points_of(item.iter_markers("points")) for item in session.items)
+        self.collected = sum(points_of(item.function) for item in session.items)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo):
@@ -108,7 +104,7 @@ class _Run:
         if call.excinfo is not None:
             self.failures.append(_as_wrong(call.excinfo.value))
         elif call.when == "call":
-            self.earned += points_of(item.iter_markers("points"))
+            self.earned += points_of(item.function)
         return (yield)
 
 

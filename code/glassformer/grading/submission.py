@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,30 +22,34 @@ def grade_notebook(
     """Grade a notebook of a chapter's exercises, one verdict after the other."""
     exercises = chapter_exercises(chapter)
     try:
-        notebook = read_notebook(path, within)
+        grader = Grader(read_notebook(path, within), seed)
     except Unreadable as unreadable:
         yield from (_failed(e, f"The notebook {path.name} {unreadable}.") for e in exercises)
         return
-    yield from grade_cells(notebook, exercises, seed)
+    yield from map(grader.grade, exercises)
 
 
-def grade_cells(notebook: Notebook, exercises: Iterable[Exercise], seed: int) -> Iterator[Verdict]:
-    """Grade exercises by a notebook's cells; cells that end Python are left out from then on."""
-    ending: dict[int, str] = {}
-    for exercise in exercises:
+class Grader:
+    """Grades exercises by a notebook's cells; cells that end Python are left out from then on."""
+
+    def __init__(self, notebook: Notebook, seed: int = 0) -> None:
+        self.notebook, self.seed = notebook, seed
+        self._ending: dict[int, str] = {}
+
+    def grade(self, exercise: Exercise) -> Verdict:
+        """Return the verdict on one exercise, whose function gets a process of its own."""
         while True:
-            cells = [cell for cell in notebook.cells if cell[0] not in ending]
+            cells = [cell for cell in self.notebook.cells if cell[0] not in self._ending]
             sandbox = Sandbox(cells, exercise.function_name, exercise.prepared, exercise.seconds)
             try:
                 with sandbox:
-                    verdict = _judged(exercise, sandbox, notebook.faults | ending, seed)
-                break
+                    return _judged(
+                        exercise, sandbox, self.notebook.faults | self._ending, self.seed
+                    )
             except CellEndsAll as end:
-                ending[end.cell] = f"when run, {end.reason}"
-                if end.cell not in dict(cells):  # forged, or not even the first cell was reached
-                    verdict = _failed(exercise, f"The notebook cannot be run: {end.reason}.")
-                    break
-        yield verdict
+                if end.cell not in dict(cells):  # not even the first was reached
+                    return _failed(exercise, f"The notebook cannot be run: {end.reason}.")
+                self._ending[end.cell] = f"when run, {end.reason}"
 
 
 def _judged(exercise: Exercise, sandbox: Sandbox, faults: dict[int, str], seed: int) -> Verdict:

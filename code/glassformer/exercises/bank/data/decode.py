@@ -1,11 +1,10 @@
 """Exercise data.decode."""
 
-import pytest
 import torch
 
 from glassformer.data import SPECIALS, Vocabulary, groot_vocabulary
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 from ...draws import WORDS
 
 exercise = Exercise(
@@ -168,7 +167,7 @@ def test_our_sentence(answer):
     answer(ids, list(groot_vocabulary().words)).equals("i am groot")
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_any_ids(answer, draw):
     words = draw.pick([*SPECIALS, *WORDS], 9 + draw.whole(0, 4))
     words = [*SPECIALS, *(word for word in words if word not in SPECIALS)]

@@ -3,11 +3,9 @@
 import bisect
 from collections import defaultdict
 
-import pytest
-
 from glassformer.data import Vocabulary, groot_vocabulary
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 from ...draws import WORDS
 
 exercise = Exercise(
@@ -180,7 +178,7 @@ def test_an_unknown_word_is_named(answer):
     answer("i am root", list(groot_vocabulary().words)).refuses(ValueError, "root")
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_any_vocabulary(answer, draw):
     words = draw.pick(["<PAD>", "<START>", "<END>", *WORDS], 3 + len(WORDS))
     sentence = " ".join(draw.pick(WORDS, draw.whole(1, 6)))

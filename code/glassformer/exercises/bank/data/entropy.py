@@ -3,12 +3,11 @@
 import math
 from collections import Counter, defaultdict
 
-import pytest
 import torch
 
 from glassformer.data import GROOT_SENTENCES, entropy_floor, groot_vocabulary, prefix_pairs
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "data.entropy",
@@ -200,13 +199,13 @@ def test_seven_rows_by_hand(answer):
     answer(X, Y).equals(-(2 * math.log(2 / 3) + math.log(1 / 3)) / 7)
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_the_corpus(answer):
     X, Y = prefix_pairs(GROOT_SENTENCES, groot_vocabulary(), 4)
     answer(X, Y).equals(entropy_floor(X, Y))
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_any_examples(answer, draw):
     X, Y = 1 + draw.ids(3, 40, 3), draw.ids(5, 40)
     answer(X, Y).equals(entropy_floor(X, Y))

@@ -1,11 +1,10 @@
 """Exercise data.prefix_pairs."""
 
-import pytest
 import torch
 
 from glassformer.data import GROOT_SENTENCES, Vocabulary, groot_vocabulary, prefix_pairs
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "data.prefix_pairs",
@@ -223,7 +222,7 @@ def test_the_corpus(answer):
     answer(ids, 4).equals(expected)
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_sentences_of_any_length(answer, draw):
     sentences = draw.sentences(draw.whole(3, 6), longest=5)
     vocabulary = Vocabulary.from_sentences(sentences)

@@ -1,10 +1,8 @@
 """Exercise data.vocabulary."""
 
-import pytest
-
 from glassformer.data import GROOT_SENTENCES, SPECIALS, Vocabulary
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "data.vocabulary",
@@ -152,7 +150,7 @@ def test_a_special_token_in_a_sentence(answer):
     answer(["<START> we are"], ["<PAD>", "<START>"]).equals(["<PAD>", "<START>", "are", "we"])
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_any_corpus(answer, draw):
     specials = draw.pick(["<PAD>", "<START>", "<END>", "zero"], 3)
     sentences = draw.sentences(draw.whole(3, 9))

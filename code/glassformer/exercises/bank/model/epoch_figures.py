@@ -1,12 +1,11 @@
 """Exercise model.epoch_figures."""
 
-import pytest
 import torch
 import torch.nn.functional as F
 
 from glassformer.training import last_real
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "model.epoch_figures",
@@ -179,7 +178,7 @@ def figures_of(batches):
     return F.cross_entropy(scores, Y).item(), right.item()
 
 
-@pytest.mark.points(4)
+@worth(4)
 def test_batches_of_unequal_size(answer, draw):
     T, V, batches = 4, 6, []
     for B in (7, 7, draw.whole(1, 3)):

@@ -1,12 +1,11 @@
 """Exercise model.last_token_loss."""
 
-import pytest
 import torch
 import torch.nn.functional as F
 
 from glassformer.training import last_real
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "model.last_token_loss",
@@ -166,7 +165,7 @@ def test_two_rows_by_hand(answer):
     answer(logits, X, Y).equals(torch.tensor([2.0, 16.0], dtype=torch.float64).log().mean())
 
 
-@pytest.mark.points(3)
+@worth(3)
 def test_any_batch(answer, draw):
     B, T, V = 7, 5, 11
     lengths = [1, T, *(draw.whole(1, T) for _ in range(B - 2))]

@@ -2,11 +2,9 @@
 
 import math
 
-import pytest
-
 from glassformer.models import BabyGrootGPT
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "model.parameters",
@@ -167,7 +165,7 @@ def test_baby_groot(answer):
     answer(24, 4, 8).equals(968)
 
 
-@pytest.mark.points(2)
+@worth(2)
 def test_any_size(answer, draw):
     for _ in range(3):
         sizes = draw.whole(3, 90), draw.whole(3, 20), draw.whole(2, 40)

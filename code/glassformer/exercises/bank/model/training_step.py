@@ -1,13 +1,12 @@
 """Exercise model.training_step."""
 
-import pytest
 import torch
 import torch.nn.functional as F
 
 from glassformer.models import BabyGrootGPT
 from glassformer.training import last_token_logits
 
-from ...definition import Exercise
+from ...definition import Exercise, worth
 
 exercise = Exercise(
     "model.training_step",
@@ -202,7 +201,7 @@ def two_steps(state, X, Y, lr):
     return losses, dict(model.state_dict())
 
 
-@pytest.mark.points(4)
+@worth(4)
 def test_two_steps(answer, draw):
     V, T, d, B = 9, 5, 4, 6
     shapes = {name: w.shape for name, w in BabyGrootGPT(V, T, d).state_dict().items()}

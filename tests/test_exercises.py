@@ -1,0 +1,99 @@
+"""Every exercise: solutions pass, mutants fail with their own message, texts are complete."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from glassformer.exercises.bank import all_exercises, chapter_exercises, chapters, exercise
+from glassformer.exercises.judging import calling, judge
+
+EXERCISES = all_exercises()
+MUTANTS = [(e, mutant) for e in EXERCISES for mutant in e.mutants]
+CORRECT = [(e, variant) for e in EXERCISES for variant in (e.solved, *e.styles)]
+HUNDRED = range(100)
+
+every_exercise = pytest.mark.parametrize("e", EXERCISES, ids=lambda e: e.name)
+
+
+def named(pairs):
+    """Parametrise a test by exercises and variants, with readable names."""
+    ids = [f"{e.name}-{variant.name.replace(' ', '_')}" for e, variant in pairs]
+    return pytest.mark.parametrize(("e", "variant"), pairs, ids=ids)
+
+
+@named(CORRECT)
+def test_what_is_right_passes_under_a_hundred_seeds(e, variant):
+    verdict = judge(e, calling(e, variant.function), HUNDRED)
+    assert verdict.status == "passed" and verdict.earned == e.points, verdict.lines()
+
+
+@named(MUTANTS)
+def test_a_mutant_fails_and_is_told_its_own_mistake(e, variant):
+    for seed in (0, 1, 12345):
+        verdict = judge(e, calling(e, variant.function), (seed,))
+        assert verdict.status == "failed" and verdict.earned < e.points
+        assert verdict.looks_like is variant
+        assert dict(verdict.lines())["looks like"] == variant.message
+
+
+@every_exercise
+def test_the_starter_is_not_attempted(e):
+    verdict = judge(e, calling(e, e.start.function))
+    assert verdict.status == "not attempted" and verdict.earned == 0 and not verdict.lines()
+
+
+@pytest.mark.parametrize("value", [None, 0, [], "", 1.5, torch.zeros(2, 3), (torch.ones(2),), {}])
+@every_exercise
+def test_a_constant_earns_nothing_and_is_no_misconception(e, value):
+    verdict = judge(e, lambda request: calling(e, lambda *_: value)(request))
+    assert verdict.status == "failed" and verdict.earned == 0 and verdict.lines()
+
+
+@every_exercise
+def test_an_exercise_is_complete(e):
+    assert exercise(e.name) is e
+    assert len(e.mutants) >= 4 and len(e.styles) >= 2 and len(e.hints) == 3
+    messages = [mutant.message for mutant in e.mutants]
+    assert len(set(messages)) == len(messages) and all(len(m.split()) >= 6 for m in messages)
+    for variant in (e.start, e.solved, *e.styles, *e.mutants):
+        assert variant.function.__name__ == e.function_name
+        assert variant.source.startswith(f"def {e.function_name}(")
+    parameters = e.start.source.partition(":\n")[0]
+    assert all(v.source.startswith(parameters) for v in (e.solved, *e.styles, *e.mutants))
+    assert e.start.source.endswith('raise NotImplementedError("not attempted")')
+    assert '"""' in e.start.source and e.points >= 1 and 5 <= e.minutes <= 30
+
+
+@every_exercise
+def test_a_check_answers_at_once(e):
+    def seconds(function) -> float:
+        start = time.process_time()  # what else the machine does is not the check's
+        judge(e, calling(e, function))
+        return time.process_time() - start
+
+    for variant in (e.solved, e.mutants[-1]):
+        seconds(variant.function)
+        assert min(seconds(variant.function) for _ in range(3)) < 0.2
+
+
+def test_slugs_are_unique_and_in_their_chapter():
+    names = [e.name for e in EXERCISES]
+    assert len(set(names)) == len(names)
+    for chapter in chapters():
+        assert all(e.name.split(".")[0] == chapter.name for e in chapter_exercises(chapter))
+
+
+def test_the_counts(capsys):
+    counts = {
+        "exercises": len(EXERCISES),
+        "points": sum(e.points for e in EXERCISES),
+        "mutants": len(MUTANTS),
+        "other correct styles": len(CORRECT) - len(EXERCISES),
+        "seeds for each": len(HUNDRED),
+    }
+    with capsys.disabled():
+        print("\n" + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    assert min(counts.values()) > 0
