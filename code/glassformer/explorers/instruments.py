@@ -76,16 +76,33 @@ class Tokens(Explorer):
             f"That gives {len(rows)} examples: a context, padded with 0, and the token to predict. "
             "Beside them: how often the context is in the corpus, and what it adds to the floor.",
             table(["context", "target", "id", "in corpus", "adds"], rows),
+            self._goes_on(counts),
             f"The whole corpus has {len(Y)} examples; the floor under every loss on them is "
             f"{told(entropy_floor(X, Y), 4)}.",
         ]
+
+    def _goes_on(self, counts: dict) -> str:
+        """Return what follows the chosen example's context in the corpus."""
+        contexts = self._examples(self.sentence)[0].tolist()
+        context, vocabulary = (
+            contexts[min(self.example, len(contexts) - 1)],
+            self._vocabulary_of("corpus"),
+        )
+        said = f"“{vocabulary.decode(i for i in context if i)}”"
+        followers = counts.get(tuple(context), {})
+        if not followers:
+            return f"No sentence of the corpus begins with {said}."
+        total = sum(followers.values())
+        order = sorted(followers, key=lambda i: -followers[i])
+        goes_on = [f"{vocabulary.words[i]} ({followers[i]} of {total})" for i in order]
+        return f"After {said} the corpus goes on with {listed(goes_on)}."
 
 
 class Training(Explorer):
     """Chapter 2: BabyGroot trains in the page, and a prompt is read at the epoch shown.
 
-    Each run draws its own model. One that you give has the words to train on, and the plane on which
-    the token vectors are mapped.
+    Each run draws its own model. One that you give has the words to train on, and the plane on
+    which the token vectors are mapped.
     """
 
     title = "Training, as it happens"
@@ -150,9 +167,10 @@ class Embedding(Explorer):
     reads = "groot"
 
     explorer = named("embedding")
-    prompt = text(f"{START} i am")
-    token = text("i")
-    other = text("am")
+    prompt = text(GROOT_PROMPT)
+    position = whole(2, 0, 63)
+    token = text("we")
+    other = text("you")
     trained = flag(True)
 
     @validate("token", "other")
@@ -169,28 +187,35 @@ class Embedding(Explorer):
         super()._check_fit()
         self._id(self.token), self._id(self.other)
 
-    def _alike(self, part: str) -> float:
+    def _can_compare(self) -> bool:
+        """Whether the weights before training belong to the model shown."""
+        groot, initial = self._model_of("groot"), self._model_of("initial")
+        tables = [m.token_embedding.weight.shape for m in (groot, initial)]
+        return tables[0] == tables[1] and groot.max_len == initial.max_len
+
+    def _alike(self, part: str) -> str:
         """Return the cosine of the two tokens' vectors."""
         vectors = self._model_of(part).token_embedding.weight.detach()
         one, other = (vectors[self._id(word)] for word in (self.token, self.other))
-        return F.cosine_similarity(one, other, dim=0).item()
+        return told(F.cosine_similarity(one, other, dim=0).item())
 
     def _told(self) -> list[str]:
-        when = "after" if self.trained else "before"
-        model = self._model_of("groot" if self.trained else "initial")
-        words = self.prompt.split()
-        seen = trace(model, self._ids(self.prompt))
-        columns = _numbered(seen["h0"].shape[-1])
+        trained, words = self.trained or not self._can_compare(), self.prompt.split()
+        seen = trace(self._model_of("groot" if trained else "initial"), self._ids(self.prompt))
+        columns, at = _numbered(seen["h0"].shape[-1]), min(self.position, len(words) - 1)
+        e, p, h = (told(x[at, 0].item()) for x in list(seen.values())[1:4])
+        before = f" and was {self._alike('initial')} before training" if self._can_compare() else ""
         return [
-            f"Each row of H₀ is a token's vector plus its position's, {when} training. The token "
-            "vectors:",
+            "Each row of H₀ is a token's vector plus its position's, "
+            f"{'after' if trained else 'before'} training. The token vectors:",
             grid(seen["token_embedding"], words, columns),
             "The position vectors:",
             grid(seen["position_embedding"], _numbered(len(words)), columns),
             "Their sums, H₀:",
             grid(seen["h0"], words, columns),
+            f"The row of {words[at]}, at position {at}, begins with {e} plus {p}, which is {h}.",
             f"The cosine between the token vectors of {self.token} and {self.other} is "
-            f"{told(self._alike('initial'))} before training, {told(self._alike('groot'))} after.",
+            f"{self._alike('groot')}{before}.",
         ]
 
 
