@@ -219,37 +219,19 @@ def test_training_in_words():
 
 
 def test_embedding_in_words():
-    seen, shown = groot_trace(), lines(Embedding())
+    seen, given = (
+        groot_trace("<START> i am"),
+        {"prompt": "<START> i am", "token": "i", "other": "am"},
+    )
+    explorer = Embedding(**given)
     for name in ("token_embedding", "h0"):
-        assert row("am", seen[name][2]) in shown
-    assert row("2", seen["position_embedding"][2]) in shown
-    sums = (told(seen[n][2, 0].item()) for n in ("token_embedding", "position_embedding", "h0"))
-    assert (
-        "The row of am, at position 2, begins with {} plus {}, which is {}.".format(*sums)
-        in Embedding().text()
-    )
-    for model, said in ((load_baby_groot(), "is {} and"), (initial_baby_groot(), "was {} before")):
-        one, other = model.token_embedding.weight[groot_vocabulary().encode("i am")]
-        cosine = told(nn.functional.cosine_similarity(one, other, dim=0).item())
-        assert said.format(cosine) in Embedding(token="i", other="am").text()
-    before = trace(initial_baby_groot(), [1, 11, 3, 8])["h0"][2]
-    assert row("am", before) in lines(Embedding(trained=False))
-
-
-def test_embedding_of_another_vocabulary_is_not_compared_with_the_weights_before():
-    vocabulary = Vocabulary.from_sentences(["i am groot"], ["<PAD>", "<START>", "<END>"])
-    torch.manual_seed(0)
-    own = Embedding(
-        model=BabyGrootGPT(6, 4), vocabulary=vocabulary, token="i", other="am", trained=False
-    )
-    assert "after training" in own.text() and "before training" not in own.text()
-
-
-def test_what_follows_the_chosen_example():
-    text = Tokens(sentence="groot likes leaf", example=1).text()
-    followers = "is (3 of 7), likes (3 of 7) and helps (1 of 7)"
-    assert f"After “<START> groot” the corpus goes on with {followers}." in text
-    assert "begins with “<START> i i”" in Tokens(sentence="i i am", example=2).text()
+        assert row("i", seen[name][1]) in lines(explorer)
+    assert row("1", seen["position_embedding"][1]) in lines(explorer)
+    one, other = load_baby_groot().token_embedding.weight[[11, 3]]
+    alike = nn.functional.cosine_similarity(one, other, dim=0).item()
+    assert f"of i and am is {told(alike)} and was" in explorer.text()
+    before = trace(initial_baby_groot(), [1, 11, 3])["h0"][1]
+    assert row("i", before) in lines(Embedding(**given, trained=False))
 
 
 @pytest.mark.parametrize("step", ["q", "k", "v", "scores", "attention", "context"])

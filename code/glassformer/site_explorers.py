@@ -32,8 +32,10 @@ def explorer(page: dict[str, Any], words: str) -> explorer_node:
     """Return the node of an explorer; its children are the text alternative."""
     node = explorer_node(page=page, words=words)
     for block in _blocks(words):
-        element = nodes.literal_block if "\n" in block else nodes.paragraph
-        node += element(block, block)
+        if "\n" in block:
+            node += nodes.literal_block(block, block, language="none")
+        else:
+            node += nodes.paragraph(block, block)
     return node
 
 
