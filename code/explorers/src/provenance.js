@@ -350,7 +350,7 @@ function gated(p, t, c) {
 // Pieces of formulas
 
 /** Return a number in symbols: "Q[2,3]"; by its name where the symbol is a product or there is none. */
-function term(name, ...index) {
+export function term(name, ...index) {
   const own = name.replace(LAYER, "");
   return `${/^(scores|context)$/.test(own) ? own : SYMBOLS[own] ?? own}[${index}]`;
 }
