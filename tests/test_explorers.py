@@ -158,7 +158,7 @@ def test_the_signature_shows_the_state(kind):
             lambda: Everything(changes=[["head.bias", [99], 1]]),
             r"head.bias has shape \[24\]; \[99\]",
         ),
-        (lambda: Everything(changes=[["head.bias", [0], math.nan]]), "A change is a weight"),
+        (lambda: Everything(changes=[["head.bias", [0], "much"]]), "A change is a weight"),
         (lambda: Everything(changes=[["q", [0, 0], 1]]), "There is no 'q'"),
         (lambda: KvCache(prompt="i am"), "'i' is not in the vocabulary"),
         (lambda: Attention(vocabulary=groot_vocabulary()), "A vocabulary comes with the model"),
@@ -302,6 +302,15 @@ def test_everything_in_words_follows_changed_weights():
     assert f"scores[3, 1] = {told(value.item(), 4)}" in words
     assert told(value.item(), 4) not in Everything(name="scores", index=[3, 1]).text()
     assert "transformer.attn.q.weight[3, 0] = 2.50" in words
+
+
+def test_everything_keeps_what_json_cannot_write_as_text():
+    odd = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+    shown = Everything(changes=[["head.bias", [n], odd[name]] for n, name in enumerate(odd)])
+    assert shown.changes == [["head.bias", [n], name] for n, name in enumerate(odd)]
+    assert json.loads(json.dumps(shown.page(), allow_nan=False))["state"]["changes"] == shown.changes
+    assert Everything(changes=shown.changes).changes == shown.changes
+    assert "probabilities[3, 2] = nan" in shown.text().lower()
 
 
 def test_modern_in_words_counts_every_parameter_once():

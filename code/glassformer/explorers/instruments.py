@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -380,7 +381,8 @@ class Everything(Explorer):
     """Every number of one forward pass; change any weight and watch what moves.
 
     `name` and `index` say which number is pointed at. `changes` is a list of weights that are not
-    what they were, such as ["head.bias", [2], 0.5].
+    what they were, such as ["head.bias", [2], 0.5]; NaN and infinities, which JSON cannot hold, are
+    kept as texts. With `difference`, each number shows how far the changes moved it.
     """
 
     title = "Every number of one pass"
@@ -396,6 +398,7 @@ class Everything(Explorer):
     name = text("probabilities")
     index = List(Int(min=0), [3, 2], maxlen=4).tag(sync=True, state=True)
     changes = List(List(), [], maxlen=64).tag(sync=True, state=True)
+    difference = flag(False)
 
     @validate("name")
     def _check_name(self, proposal: dict) -> str:
@@ -406,20 +409,21 @@ class Everything(Explorer):
 
     @validate("changes")
     def _check_changes(self, proposal: dict) -> list:
-        return self._refusing(self._changed, proposal["value"])
+        changes = self._refusing(self._changed, proposal["value"])
+        return [[name, index, _writable(value)] for name, index, value in changes]
 
     def _changed(self, changes: list) -> nn.Module:
         """Return the model with some weights changed; ValueError names what is no weight."""
         model = self._model_of("groot")
         for change in changes:
-            if len(change) != 3 or not isinstance(change[0], str) or not _is_finite(change[2]):
+            if len(change) != 3 or not isinstance(change[0], str) or not _is_number(change[2]):
                 raise ValueError(
                     f'A change is a weight, a place in it and a number, such as ["head.bias", [2], '
                     f"0.5]; {change!r} is none."
                 )
             weight = _find(model.state_dict(), change[0])
             _check_place(change[0], weight, change[1])
-            weight[tuple(change[1])] = change[2]
+            weight[tuple(change[1])] = float(change[2])
         return model
 
     def _check_fit(self) -> None:
@@ -439,7 +443,7 @@ class Everything(Explorer):
         pointed = numbers[self.name]
         place = [min(i, n - 1) for i, n in zip([*self.index, 0, 0], pointed.shape, strict=False)]
         value = told(pointed[tuple(place)].item(), 4)
-        changed = [f"{weight}{where} = {told(new)}" for weight, where, new in self.changes]
+        changed = [f"{weight}{where} = {told(float(new))}" for weight, where, new in self.changes]
         return [
             f"One pass over “{self._said}” makes {total} numbers, from ids to probabilities:",
             table(["name", "shape", "numbers"], shapes),
@@ -448,9 +452,22 @@ class Everything(Explorer):
         ]
 
 
-def _is_finite(value: object) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and abs(value) <= 1e30
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # as JavaScript writes them
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return value in _NOT_FINITE
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, float)
+
+
+def _writable(value: float | str) -> float | str:
+    """Return a number as JSON can hold it."""
+    if isinstance(value, str) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _find(tensors: dict[str, Tensor], name: str) -> Tensor:
