@@ -793,10 +793,11 @@ def test_a_page_holds_the_words_where_no_script_runs(pages):
 
 
 def test_a_page_loads_what_its_explorers_need_and_no_more(pages):
-    style, script = "glassformer-explorers.css", "glassformer-explorers.js"
+    style = "glassformer-explorers.css"
+    script, other = (f"glassformer-explorers-{family}.js" for family in ("groot", "llama"))
     corpus, groot = "glassformer-part-corpus.js", "glassformer-part-groot.js"
     assert loads(page(pages, "index")) == [style, corpus, groot, script]
-    assert loads(page(pages, "notebook")) == [style, corpus, script]  # the model came along
+    assert loads(page(pages, "notebook")) == [style, corpus, script, other]  # the model came along
     assert loads(page(pages, "bare")) == []
     for name in loads(page(pages, "index")):
         assert (pages / "site/_static" / name).is_file()
@@ -875,4 +876,4 @@ def test_a_site_without_its_bundle_says_what_to_run(tmp_path):
     )
     (source / "index.md").write_text("# Index\n")
     status, told = sphinx(source)
-    assert status and "site.js is missing): run `make bundle`" in told
+    assert status and "site-groot.js is missing): run `make bundle`" in told

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .site import EXPLORER_MIME, alternative
 
-SCRIPT, STYLE = "glassformer-explorers.js", "glassformer-explorers.css"
+FAMILIES, STYLE = ("groot", "llama"), "glassformer-explorers.css"
 
 logger = logging.getLogger(__name__)
 
@@ -165,12 +165,13 @@ def _value(trait, text: str) -> Any:
 
 
 def write_explorers(folder: Path) -> None:
-    """Write the script, the style sheet and the parts, as static files of the site."""
+    """Write the scripts, the style sheet and the parts, as static files of the site."""
     from .explorers.base import jsonable, static
     from .explorers.parts import PARTS, part
 
     try:
-        files = {SCRIPT: static("site.js"), STYLE: static("explorers.css")}
+        files = {script_file(family): static(f"site-{family}.js") for family in FAMILIES}
+        files[STYLE] = static("explorers.css")
     except FileNotFoundError as error:
         raise ExtensionError(str(error)) from None
     for name in PARTS:
@@ -178,6 +179,11 @@ def write_explorers(folder: Path) -> None:
         files[part_file(name)] = f"(globalThis.glassformerParts ??= {{}}).{name} = {data};\n"
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
+
+
+def script_file(family: str) -> str:
+    """Return the name of the script that brings a family of explorers to life."""
+    return f"glassformer-explorers-{family}.js"
 
 
 def part_file(name: str) -> str:
@@ -194,7 +200,10 @@ def load_explorers(app, pagename: str, templatename: str, context: dict, doctree
     app.add_css_file(STYLE, priority=720)
     for name in sorted(needed):
         app.add_js_file(part_file(name), priority=720, loading_method="defer")
-    app.add_js_file(SCRIPT, priority=730, loading_method="defer")
+    from .explorers import EXPLORERS
+
+    for family in sorted({EXPLORERS[page["explorer"]].family for page in pages}):
+        app.add_js_file(script_file(family), priority=730, loading_method="defer")
 
 
 def drop_widget_state(app, doctree) -> None:

@@ -1,15 +1,14 @@
-/** Entry for the site: brings every explorer of a page to life, from data that the page holds. */
+/** The site: brings the explorers of a page to life, from data that the page holds. */
 
 import { mount } from "./kit/host.jsx";
+import { byName } from "./kit/fields.js";
 import { PageModel } from "./kit/page.js";
-import { instruments } from "./instruments/index.js";
 
 /** Mount one explorer in place of its text alternative, which stays if that cannot be done. */
-function bringToLife(place) {
+function bringToLife(place, instrument) {
   const words = place.querySelector(".gf-explorer-text");
   try {
     const given = JSON.parse(place.querySelector('script[type="application/json"]').textContent);
-    const instrument = instruments[given.explorer];
     const live = document.createElement("div");
     const model = new PageModel(place.id, instrument, given);
     place.append(live);
@@ -23,4 +22,14 @@ function bringToLife(place) {
   }
 }
 
-document.querySelectorAll(".gf-explorer").forEach(bringToLife);
+/**
+ * Bring to life every explorer of the page that is one of these instruments.
+ * @param {Object<string, object>} exported
+ */
+export function start(exported) {
+  const instruments = byName(exported);
+  for (const place of document.querySelectorAll(".gf-explorer")) {
+    const { explorer } = place.dataset;
+    if (Object.hasOwn(instruments, explorer)) bringToLife(place, instruments[explorer]);
+  }
+}

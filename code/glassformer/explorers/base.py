@@ -87,6 +87,7 @@ class Explorer(anywidget.AnyWidget):
 
     title: ClassVar[str]
     invites: ClassVar[str]  # what the live explorer lets its reader do
+    family: ClassVar[str] = "groot"  # which of the site's two scripts holds it
     needs: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[str | None] = None  # the part whose model reads the prompt
 
@@ -209,7 +210,7 @@ class Explorer(anywidget.AnyWidget):
         return self._vocabulary_of(self.reads) if self.reads else None
 
     def _ids(self, prompt: str, reads: str | None = None) -> list[int]:
-        """Return a prompt's ids, for the part that reads it; ValueError says why it cannot be read."""
+        """Return a prompt's ids, for the part that reads it; ValueError says why not."""
         if len(prompt) > LONGEST:
             raise ValueError(f"The prompt has {len(prompt)} letters; {LONGEST} is the most.")
         reads = reads or self.reads

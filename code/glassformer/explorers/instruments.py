@@ -494,6 +494,7 @@ class Modern(Explorer):
         "you exchange one part at a time, norm, positions, feed-forward network and heads, and see "
         "what it does to the numbers, the parameters and the cache."
     )
+    family = "llama"
     needs = ("corpus", "groot", "tiny")
     reads = "groot"
 
@@ -554,6 +555,7 @@ class Rope(Explorer):
     invites = (
         "you turn one pair, then all, and move two positions: their score follows the distance."
     )
+    family = "llama"
     needs = ("tiny",)
     reads = "tiny"
 
@@ -605,6 +607,7 @@ class Matmul(Explorer):
 
     title = "A product, cell by cell"
     invites = "you pick any cell of a product: its row and column light up and the sum builds."
+    family = "llama"
     needs = ("corpus", "groot", "tiny")
 
     PRODUCTS = ("q", "k", "v", "scores", "context", "ffn_out", "logits")
@@ -699,6 +702,7 @@ class KvCache(Explorer):
         "you let both lanes write, count and time them on your machine, feed the prompt in chunks, "
         "and switch on a classic fault to see the lanes part."
     )
+    family = "llama"
     needs = ("tiny",)
     reads = "tiny"
 
@@ -746,6 +750,7 @@ class Designer(Explorer):
         "you change any field, see where the parameters go and which rule is broken, load a "
         "config.json and save the one that the milestone accepts."
     )
+    family = "llama"
 
     explorer = named("designer")
     vocab_size = whole(2_048, 0, 10**12)

@@ -1,13 +1,7 @@
 /** All explorers by name. */
 
-import { attention } from "./attention.jsx";
-import { block } from "./block.jsx";
-import { tokens } from "./tokens.jsx";
-import { training } from "./training.jsx";
-import { embedding } from "./embedding.jsx";
-import { everything } from "./everything.jsx";
-import { kvCache } from "./kv-cache.jsx";
-import { modern } from "./modern.jsx";
-import { rope } from "./rope.jsx";
+import * as groot from "./groot.js";
+import * as llama from "./llama.js";
+import { byName } from "../kit/fields.js";
 
-export const instruments = Object.fromEntries([attention, block, tokens, training, embedding, everything, kvCache, modern, rope].map((instrument) => [instrument.name, instrument]));
+export const instruments = byName({ ...groot, ...llama });

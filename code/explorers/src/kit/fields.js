@@ -62,6 +62,14 @@ export function cleaned(fields, read) {
   return state;
 }
 
+/**
+ * Return instruments by the names that Python and pages know them by.
+ * @param {Object<string, {name: string}>} exported
+ */
+export function byName(exported) {
+  return Object.fromEntries(Object.values(exported).map((instrument) => [instrument.name, instrument]));
+}
+
 /** Return whether two values of a field are the same. */
 export function same(a, b) {
   return a === b || JSON.stringify(a) === JSON.stringify(b);

@@ -1,0 +1,6 @@
+/** Entry for the site's pages about BabyGroot. */
+
+import * as groot from "./instruments/groot.js";
+import { start } from "./site.js";
+
+start(groot);
