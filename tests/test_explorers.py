@@ -351,8 +351,9 @@ def test_modern_refuses_a_word_that_the_second_model_does_not_know():
         Modern(tiny_prompt="the zebra")
 
 
-@pytest.mark.parametrize("which", ["groot", "tiny"])
-@pytest.mark.parametrize("product", Matmul.PRODUCTS)
+@pytest.mark.parametrize(
+    ("which", "product"), [(w, product) for w, all_ in Matmul.PRODUCTS.items() for product in all_]
+)
 def test_matmul_in_words_arrives_at_the_traced_number(which, product):
     explorer = Matmul(which=which, product=product, layer=1, head=2, row=2, column=1)
     if which == "groot":
@@ -366,9 +367,14 @@ def test_matmul_in_words_arrives_at_the_traced_number(which, product):
             value = value.unflatten(-1, (4, 8))[2, 2, 1]
         elif product in ("q", "k", "v"):
             value = value.transpose(0, 1).flatten(1)[2, 1]
-        elif product == "ffn_out":
+        elif product != "logits":
             value = value[2, 1]
     assert re.search(rf"(is|it is) {re.escape(told(value.item(), 4))}\.", explorer.text())
+
+
+def test_matmul_shows_the_scores_where_a_model_lacks_a_product():
+    assert "scores of “<START> i am groot”" in Matmul(product="ffn_gate").text()
+    assert "scores of “the cat sat" in Matmul(which="tiny", product="ffn_hidden").text()
 
 
 def test_kv_cache_in_words():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from traitlets import Int, List, validate
+from traitlets import Dict, Int, List, validate
 
 from ..config import TransformerConfig
 from ..data import (
@@ -610,16 +611,21 @@ class Matmul(Explorer):
     family = "llama"
     needs = ("corpus", "groot", "tiny")
 
-    PRODUCTS = ("q", "k", "v", "scores", "context", "ffn_out", "logits")
+    ALL = ("q", "k", "v", "scores", "context")  # of both models
+    PRODUCTS = {
+        "groot": (*ALL, "ffn_hidden", "ffn_out", "logits"),
+        "tiny": (*ALL, "attention_out", "ffn_gate", "ffn_up", "ffn_out", "logits"),
+    }
 
     explorer = named("matmul")
     which = choice("groot", ("groot", "tiny"))
     prompt = text(GROOT_PROMPT)
-    product = choice("scores", PRODUCTS)
+    product = choice("scores", tuple(dict.fromkeys(PRODUCTS["groot"] + PRODUCTS["tiny"])))
     layer = whole(0, 0, 63)
     head = whole(0, 0, 63)
     row = whole(2, 0, 10_000)
     column = whole(1, 0, 10_000)
+    terms = whole(3, 0, 10_000)  # how many of a cell's are added
 
     def __init__(self, model=None, vocabulary: Vocabulary | None = None, **state) -> None:
         if state.get("which") == "tiny":
@@ -631,6 +637,11 @@ class Matmul(Explorer):
         """The part whose model reads the prompt."""
         return self.which
 
+    @property
+    def _product(self) -> str:
+        """The product shown: the scores, where the model has none of the name that was chosen."""
+        return self.product if self.product in self.PRODUCTS[self.which] else "scores"
+
     def _factors(self) -> tuple[Tensor, Tensor, Tensor | None, float]:
         """Return left and right factor, what is added to each row, and what all is divided by."""
         model = self._model_of(self.which)
@@ -638,15 +649,19 @@ class Matmul(Explorer):
         return (self._of_groot if self.which == "groot" else self._of_tiny)(model, seen)
 
     def _of_groot(self, model, seen: dict[str, Tensor]):
-        block = model.transformer
-        if self.product == "scores":
+        block, attn = model.transformer, model.transformer.attn
+        if self._product == "scores":
             return seen["q"], seen["k"].T, None, math.sqrt(seen["q"].shape[-1])
-        if self.product == "context":
+        if self._product == "context":
             return seen["attention"], seen["v"], None, 1
         left, linear = {
-            "logits": ("h_out", model.head),
+            "q": ("h0", attn.q),
+            "k": ("h0", attn.k),
+            "v": ("h0", attn.v),
+            "ffn_hidden": ("n1", block.ffn[0]),
             "ffn_out": ("ffn_activation", block.ffn[2]),
-        }.get(self.product) or ("h0", getattr(block.attn, self.product))
+            "logits": ("h_out", model.head),
+        }[self._product]
         return seen[left], linear.weight.detach().T, linear.bias.detach(), 1
 
     def _of_tiny(self, model, seen: dict[str, Tensor]):
@@ -654,18 +669,22 @@ class Matmul(Explorer):
         layer, head = min(self.layer, c.n_layers - 1), min(self.head, c.n_heads - 1)
         shared = head * c.kv_heads // c.n_heads  # the key/value head that this head reads
         at, block = f"layers.{layer}.", model.layers[layer]
-        if self.product == "scores":
+        attention, ffn = block.attention, block.feed_forward
+        if self._product == "scores":
             keys = seen[f"{at}k_rotated"][shared].T
             return seen[f"{at}q_rotated"][head], keys, None, math.sqrt(c.head_dim)
-        if self.product == "context":
+        if self._product == "context":
             return seen[f"{at}attention"][head], seen[f"{at}v"][shared], None, 1
         left, linear = {
+            "q": (f"{at}attention_norm", attention.wq),
+            "k": (f"{at}attention_norm", attention.wk),
+            "v": (f"{at}attention_norm", attention.wv),
+            "attention_out": (f"{at}context", attention.wo),
+            "ffn_gate": (f"{at}ffn_norm", ffn.w_gate),
+            "ffn_up": (f"{at}ffn_norm", ffn.w_up),
+            "ffn_out": (f"{at}ffn_hidden", ffn.w_down),
             "logits": ("h_out", model.output),
-            "ffn_out": (f"{at}ffn_hidden", block.feed_forward.w_down),
-        }.get(self.product) or (
-            f"{at}attention_norm",
-            getattr(block.attention, f"w{self.product}"),
-        )
+        }[self._product]
         return seen[left], linear.weight.detach().T, None, 1
 
     def _told(self) -> list[str]:
@@ -681,7 +700,7 @@ class Matmul(Explorer):
         if divided != 1:
             result += f", divided by {told(divided, 4)} it is {told(total / divided, 4)}"
         return [
-            f"{self.product} of “{self._said}” is a product: {list(left.shape)} times "
+            f"{self._product} of “{self._said}” is a product: {list(left.shape)} times "
             f"{list(right.shape)}. Row {row} meets column {column} in {len(terms)} terms{rest}.",
             table(
                 ["", "row", "column", "product"],
@@ -763,6 +782,8 @@ class Designer(Explorer):
     norm_eps = real(1e-5, 0.0, 1e30)
     rope_theta = real(10_000.0, 0.0, 1e30)
     tie_word_embeddings = flag(False)
+    extra = Dict().tag(sync=True, state=True)  # further keys of the file, which are kept
+    budget = whole(M1_BUDGET, 1, 10**12)  # parameters that the milestone allows
 
     @validate("n_kv_heads")
     def _check_kv_heads(self, proposal: dict) -> int:
@@ -772,12 +793,17 @@ class Designer(Explorer):
     @property
     def config(self) -> TransformerConfig:
         """The design as a config; ValueError names the rule that it breaks."""
-        return TransformerConfig(**self.state)
+        return TransformerConfig(**self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the state that is part of the design."""
+        return {key: value for key, value in self.state.items() if key != "budget"}
 
     def _told(self) -> list[str]:
         fields = [
             [field, f"{value:,}" if type(value) is int else str(value)]
-            for field, value in self.state.items()
+            for field, value in self._fields().items()
+            if field != "extra" or value
         ]
         design = ["The design, field by field:", table(["field", "value"], fields)]
         try:
@@ -785,11 +811,11 @@ class Designer(Explorer):
         except ValueError as error:
             return [*design, f"It cannot be built: {error}"]
         parts = [[part, f"{n:,}", share(n / c.num_params())] for part, n in self._ledger(c).items()]
-        left = M1_BUDGET - c.num_params()
+        left = self.budget - c.num_params()
         budget = f"{left:,} below" if left >= 0 else f"{-left:,} above"
         return [
             *design,
-            f"It has {c.num_params():,} parameters, {budget} the budget of {M1_BUDGET:,}:",
+            f"It has {c.num_params():,} parameters, {budget} the budget of {self.budget:,}:",
             table(["part", "parameters", "share"], parts),
             f"With a full window its cache takes {c.kv_cache_bytes():,} bytes, and a token "
             f"{c.flops_per_token():,} operations.",

@@ -4,3 +4,4 @@ export { modern } from "./modern.jsx";
 export { rope } from "./rope.jsx";
 export { matmul } from "./matmul.jsx";
 export { kvCache } from "./kv-cache.jsx";
+export { designer } from "./designer.jsx";
