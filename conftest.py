@@ -34,12 +34,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Keep a file's tests on one worker, as a notebook's cells need; spread test_kernels.py."""
+    """Keep a file's tests on one worker, as a notebook's cells need; spread the longest files."""
     from xdist.scheduler import LoadScopeScheduling
 
     class OneWorkerPerFile(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return nodeid if "test_kernels.py" in nodeid else nodeid.partition("::")[0]
+            file = nodeid.partition("::")[0]
+            return nodeid if file.endswith(("test_kernels.py", "test_pages.py")) else file
 
     config.option.loadscopereorder = False
     return OneWorkerPerFile(config, log)
@@ -59,12 +60,18 @@ def pytest_collectstart(collector):
 SITES = ROOT / "_build" / "sites"
 
 
+# Of the package, what no page shows; the explorers' scripts are put into a built site each time.
+NOT_SHOWN = ("explorers/static", "exercises", "grading", "cli.py")
+
+
 def fingerprint() -> str:
-    """Return a digest of everything that the site is built from."""
+    """Return a digest of everything that the site is built from, the explorers' scripts aside."""
     digest = hashlib.sha256()
+    not_shown = [ROOT / "code/glassformer" / name for name in NOT_SHOWN]
     made_from = [ROOT / name for name in ("_config.yml", "_toc.yml", "requirements.txt")]
     for folder in ("book", "code/glassformer"):
         made_from += sorted(path for path in (ROOT / folder).rglob("*") if path.is_file())
+    made_from = [p for p in made_from if not any(p == n or n in p.parents for n in not_shown)]
     for path in made_from:
         if path.suffix != ".pyc" and ".ipynb_checkpoints" not in path.parts:
             digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
@@ -118,4 +125,7 @@ def site() -> Path:
                 pytest.fail(f"The strict build of the book fails:\n{failure}", pytrace=False)
             done.touch()
         os.utime(folder)
+        from glassformer.site_explorers import write_explorers
+
+        write_explorers(folder / "_build" / "html" / "_static")
     return folder / "_build" / "html"
