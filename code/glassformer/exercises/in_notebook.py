@@ -14,6 +14,7 @@ from .definition import Exercise
 from .judging import Verdict, judge
 
 _verdicts: dict[str, Verdict] = {}  # the latest of each exercise in this session
+_met: set[str] = set()  # all that were checked, attempted or not
 _hints_given: dict[str, int] = {}
 
 
@@ -38,6 +39,7 @@ def check(name: str, answer: object) -> Note | None:
     exercise = _find(name)
     if isinstance(exercise, Note):
         return exercise
+    _met.add(name)
     if not callable(answer):
         call = f"check({name!r}, {exercise.function_name})"
         return Note(f"`check` needs the function itself, without calling it: `{call}`.")
@@ -84,7 +86,7 @@ def solution(name: str) -> Note:
 
 def progress() -> Note:
     """Return what is done in this session, and what is next."""
-    started = {name.split(".")[0] for name in _verdicts} or {chapters()[0].name}
+    started = {name.split(".")[0] for name in _met} or {chapters()[0].name}
     lines = ["| exercise | points | minutes | |", "| --- | --- | --- | --- |"]
     shown = [e for c in chapters() if c.name in started for e in chapter_exercises(c)]
     for exercise in shown:

@@ -46,16 +46,24 @@ def notebook(chapter: Chapter, fill: Fill | None = None) -> nbformat.NotebookNod
 
 
 def write(folder: Path) -> list[Path]:
-    """Write and run the starter notebook of every chapter; return those that changed."""
+    """Write and run the starter notebook of every chapter whose exercises changed; return these."""
     changed = []
     for chapter in chapters():
         path = folder / f"{chapter.notebook}.ipynb"
-        before = path.read_text(encoding="utf-8") if path.exists() else None
-        path.write_text(nbformat.writes(notebook(chapter)) + "\n", encoding="utf-8")
-        execute(path)
-        if path.read_text(encoding="utf-8") != before:
+        if not is_current(path, chapter):
+            path.write_text(nbformat.writes(notebook(chapter)) + "\n", encoding="utf-8")
+            execute(path)
             changed.append(path)
     return changed
+
+
+def is_current(path: Path, chapter: Chapter) -> bool:
+    """Return whether a notebook holds what the chapter's exercises say now."""
+    if not path.exists():
+        return False
+    stored = nbformat.read(path, as_version=4)
+    pair = [[(c.cell_type, c.source) for c in nb.cells] for nb in (stored, notebook(chapter))]
+    return pair[0] == pair[1]
 
 
 def main() -> None:

@@ -114,7 +114,8 @@ def _learn(line: socket.socket, work: Work) -> None:
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     sys.modules["glassformer.exercises"] = _silent_exercises()
-    errors = {}
+    errors: dict[int, str] = {}
+    send({"started": True})
     for index, source in work.cells:
         send({"cell": index})
         try:

@@ -21,6 +21,7 @@ from .learner import MOST_PROCESSES, Work, warden
 from .responding import Lost, too_long
 
 CELLS_SECONDS = 5.0  # for running all cells of a notebook once
+_START_SECONDS = 120.0  # the first process waits until the server has imported torch
 
 
 class CellEndsAll(Exception):
@@ -53,8 +54,10 @@ class Sandbox:
 
     def __enter__(self) -> Sandbox:
         """Run the cells; `CellEndsAll` names one that ends the process or does not end."""
-        deadline, cell = time.monotonic() + CELLS_SECONDS, 0
+        deadline, cell = time.monotonic() + _START_SECONDS, 0
         try:
+            self._line.receive(deadline, self._leash)  # it is there, and has run nothing yet
+            deadline = time.monotonic() + CELLS_SECONDS
             while True:
                 told = json.loads(self._line.receive(deadline, self._leash))
                 if "cell" not in told:
