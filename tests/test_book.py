@@ -37,6 +37,16 @@ def displays(source: str) -> bool:
     return isinstance(last, ast.Expr) and not isinstance(last.value, ast.Call | ast.Constant)
 
 
+UNCHECKED = {"nbval-skip", "nbval-raises-exception", "raises-exception", "skip-execution"}
+
+
+def switches(cell: nbformat.NotebookNode) -> list[str]:
+    """Return the tags and comments of a cell by which it would not be run and compared."""
+    comments = re.findall(r"(?m)^\s*#+\s*(\w+)\s*$", cell.source)
+    found = [*cell.metadata.get("tags", []), *comments]
+    return [word for word in found if word.lower().replace("_", "-") in UNCHECKED]
+
+
 def storage_faults(notebook: nbformat.NotebookNode) -> list[str]:
     """Return a line for each way in which the notebook is not stored as a clean run leaves it."""
     faults = []
@@ -45,6 +55,7 @@ def storage_faults(notebook: nbformat.NotebookNode) -> list[str]:
     code = [(i, c) for i, c in enumerate(notebook.cells, start=1) if c.cell_type == "code"]
     for order, (index, cell) in enumerate(code, start=1):
         where = f"cell {index}: "
+        faults += [f"{where}{switch} keeps it from being checked" for switch in switches(cell)]
         if cell.execution_count != order:
             faults.append(f"{where}execution count is {cell.execution_count}, not {order}")
         if not cell.outputs and displays(cell.source):
@@ -122,7 +133,7 @@ def test_the_reference_lists_every_public_module():
     }
     described = {m for m in modules if m != "__init__" and not m.startswith("figures.")}
     internal = {"site", "site_explorers", "notebooks", "draw_weights", "models.checking"}
-    internal |= {"models.bare", "explorers.base", "explorers.instruments"}
+    internal |= {"refusals", "models.bare", "explorers.base", "explorers.instruments"}
     internal |= {"explorers.parts", "explorers.words"}
     assert described - internal <= set(listed) <= modules
 
@@ -257,6 +268,19 @@ def test_a_bad_output_is_found(output, fault):
     assert [line for line in storage_faults(broken) if fault in line]
 
 
+@pytest.mark.parametrize("tag", sorted(UNCHECKED))
+def test_a_cell_that_is_tagged_to_be_skipped_is_found(tag):
+    broken = demo()
+    broken.cells[1].metadata["tags"] = ["hide-input", tag]
+    assert storage_faults(broken) == [f"cell 2: {tag} keeps it from being checked"]
+
+
+def test_a_cell_that_a_comment_skips_is_found():
+    broken = demo()
+    broken.cells[1].source += "\n# NBVAL_SKIP"
+    assert storage_faults(broken) == ["cell 2: NBVAL_SKIP keeps it from being checked"]
+
+
 def test_widget_state_is_found():
     broken = demo()
     broken.metadata["widgets"] = {}
@@ -314,4 +338,14 @@ def test_nbval_alone_would_pass_a_cell_without_its_output(tmp_path):
     broken = demo()
     broken.cells[1].execution_count, broken.cells[1].outputs = None, []
     assert "2 passed" in run_nbval(broken, tmp_path)
+    assert storage_faults(broken)
+
+
+def test_nbval_alone_would_pass_a_skipped_cell_with_a_wrong_output(tmp_path):
+    """Why `storage_faults` looks at tags."""
+    broken = demo()
+    broken.cells[1].metadata["tags"] = ["nbval-skip"]
+    broken.cells[1].outputs[0].text = "25 tokens"
+    broken.cells[2].source = ""
+    assert "1 skipped" in run_nbval(broken, tmp_path)
     assert storage_faults(broken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,9 +17,10 @@ from drawn import configs, drawn
 from glassformer import generation
 from glassformer.checkpoints import load_baby_groot, load_tiny
 from glassformer.generation import generate
-from glassformer.models import KVCache, RMSNorm, Transformer, TransformerConfig
+from glassformer.models import BabyGrootGPT, KVCache, RMSNorm, Transformer, TransformerConfig
 from glassformer.models.bare import bare
 from glassformer.trace import trace
+from one_sentence import refused
 
 few = settings(max_examples=30, deadline=None, derandomize=True)
 GQA = TransformerConfig(20, 32, 2, 4, 2, max_seq_len=12)
@@ -419,3 +421,96 @@ def test_a_copied_cache_goes_on_alone(twin):
         torch.testing.assert_close(model(torch.tensor([[6]]), other), expected)
     assert not torch.equal(other.keys, held), "what is appended lands in the cache's own memory"
     torch.testing.assert_close(other.keys, cache.keys)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.int64, torch.int8, torch.uint8, torch.bool, torch.complex64, None, float, "float32", 32],
+)
+def test_a_cache_holds_floating_point_numbers(dtype):
+    with refused("dtype = ", "floating-point"):
+        KVCache(GQA, dtype=dtype)
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 1.0, True, "1", None, 10**13])
+def test_a_cache_holds_a_whole_number_of_sequences(batch_size):
+    with refused(f"batch_size = {batch_size!r}", "whole number"):
+        KVCache(GQA, batch_size)
+
+
+@pytest.mark.parametrize("config", [None, 5, "tiny", {}, load_tiny(), GQA.to_dict()])
+def test_models_and_caches_are_made_from_a_config(config):
+    for make in (KVCache, Transformer):
+        with refused("made from a TransformerConfig"):
+            make(config)
+
+
+@pytest.mark.parametrize("device", ["nowhere", "", 1.5, [], "cpu:x"])
+def test_a_cache_is_on_a_device_that_is_there(device):
+    with refused("device = ", "'cpu' always works"):
+        KVCache(GQA, device=device)
+
+
+TOO_LARGE = {
+    "vocab_size": 10**12,
+    "dim": 8 * 10**11,
+    "n_layers": 20_000,
+    "max_seq_len": 10**12,
+}
+
+
+@pytest.mark.parametrize(("name", "value"), TOO_LARGE.items())
+def test_a_model_too_large_to_build_is_refused_unbuilt(name, value):
+    with refused(name):
+        Transformer(replace(GQA, **{name: value}))
+
+
+def test_a_cache_too_large_to_make_is_refused_unmade():
+    for config, batch in ((GQA, 10**9), (replace(GQA, max_seq_len=10**12), 1)):
+        with refused("The cache would hold", "make max_seq_len or batch_size smaller"):
+            KVCache(config, batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "zeros", lambda *args, **kwargs: pytest.fail("it was made"))
+        with refused("The cache would hold"):
+            KVCache(GQA, 10**9)
+
+
+def test_a_cache_may_be_made_for_a_model_too_large_to_build():
+    assert KVCache(replace(GQA, vocab_size=10**12)).nbytes() == KVCache(GQA).nbytes()
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "max_len", "embed_dim"])
+@pytest.mark.parametrize("value", [10**10, pytest.param(10**5_000, id="5,001 digits")])
+def test_a_baby_groot_too_large_to_build_is_refused_unbuilt(name, value):
+    with refused("The model would hold", "make vocab_size, max_len, embed_dim smaller"):
+        BabyGrootGPT(**{**dict(vocab_size=24, max_len=4, embed_dim=8), name: value})
+
+
+def test_what_pytorch_says_of_memory_becomes_one_sentence(monkeypatch):
+    def greedy(self, like):
+        return torch.empty(2**60)
+
+    monkeypatch.setattr(Transformer, "rotary", greedy)
+    for run in (drawn(GQA), bare(drawn(GQA))):
+        with refused("more memory than there is"):
+            run(some_ids(GQA))
+    with refused("more memory than there is"):
+        generate(drawn(GQA), [1], 1)
+
+
+def test_another_error_of_pytorch_stays_what_it_is(monkeypatch):
+    monkeypatch.setattr(Transformer, "rotary", lambda self, like: like @ like)
+    with pytest.raises(RuntimeError, match="size"):
+        drawn(GQA)(some_ids(GQA))
+
+
+def test_memory_that_this_machine_lacks_is_told(monkeypatch):
+    def none_left(*args, **kwargs):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(torch, "empty", none_left)
+    with refused("more than this machine's memory holds"):
+        BabyGrootGPT(24, 4)

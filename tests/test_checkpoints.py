@@ -165,7 +165,7 @@ def test_a_folder_without_its_files_gives_one_clear_sentence(tiny):
     with refused("There is no checkpoint", "model.safetensors"):
         load_model(tiny)
     (tiny / "model.safetensors").mkdir()
-    with refused("model.safetensors cannot be read"):
+    with refused("model.safetensors cannot be read", "not a file"):
         load_model(tiny)
     (tiny / "config.json").unlink()
     with refused("There is no file", "config.json"):
@@ -188,3 +188,49 @@ def test_a_place_that_cannot_be_written_gives_one_clear_sentence(tiny, monkeypat
         save_weights(initial_tiny(), tiny / "model.safetensors")
     assert (tiny / "model.safetensors").read_bytes() == old
     assert {p.name for p in tiny.iterdir()} == {"config.json", "file", "model.safetensors"}
+
+
+DEVICE = Path("/dev/zero")
+
+
+@pytest.mark.skipif(not DEVICE.exists(), reason="this system has no such device")
+def test_a_device_without_an_end_is_refused_at_once():
+    with refused("/dev/zero cannot be read", "not a file"):
+        load_weights(load_tiny(), DEVICE)
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_at_once(tiny):
+    (tiny / "model.safetensors").unlink()
+    os.mkfifo(tiny / "model.safetensors")
+    with refused("cannot be read", "not a file"):
+        load_model(tiny)
+
+
+@pytest.mark.parametrize("model", [5, None, "tiny", {}, torch.ones(2), TINY_CONFIG])
+def test_only_models_are_saved_and_filled(tiny, model):
+    with refused("needs a model"):
+        save_weights(model, tiny / "model.safetensors")
+    with refused("needs a model"):
+        load_weights(model, tiny / "model.safetensors")
+    with refused("needs a Transformer"):
+        save_model(model, tiny)
+
+
+def test_baby_groot_has_no_config_to_save(tmp_path):
+    with refused("needs a Transformer", "save_weights", "BabyGrootGPT"):
+        save_model(load_baby_groot(), tmp_path)
+
+
+@pytest.mark.parametrize("path", [5, None, b"tiny", ["tiny"], "a\0b", "\ud800", TINY_CONFIG])
+def test_only_a_text_or_a_path_names_a_file(path):
+    for use in (load_weights, save_weights, save_model, lambda model, path: load_model(path)):
+        with refused("path = ", "must be a text or a Path"):
+            use(load_tiny(), path)
+
+
+def test_a_config_changed_since_is_not_saved(tiny):
+    model = load_tiny()
+    model.config.n_heads = 5
+    with refused("n_heads = 5 cannot be"):
+        save_model(model, tiny)
+    assert load_model(tiny).config == TINY_CONFIG

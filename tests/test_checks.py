@@ -50,6 +50,16 @@ def test_what_is_right_passes(text, value):
         ("1e-5", 1e-6),
         ("1", float("nan")),
         ("1", float("inf")),
+        pytest.param("1", 10**400, id="401 digits"),
+        pytest.param("1", -(10**400), id="minus, 401 digits"),
+        ("1", True),
+        ("0", False),
+        ("1", torch.tensor(True)),
+        ("1", "1"),
+        ("1", None),
+        ("1", 1j),
+        ("1", [1]),
+        ("1", torch.ones(2)),
     ],
 )
 def test_what_is_wrong_fails_in_one_clear_sentence(text, value):
@@ -58,7 +68,7 @@ def test_what_is_wrong_fails_in_one_clear_sentence(text, value):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "many", "1 of 2"])
+@pytest.mark.parametrize("text", ["", "many", "1 of 2", "1/0", 1, None, True])
 def test_a_text_without_one_number_is_refused(text):
     with pytest.raises(AssertionError, match="needs one number"):
         states(text, 1)

@@ -201,6 +201,70 @@ def test_further_keys_must_be_plain_data(extra):
         TransformerConfig(**GOOD, extra=extra)
 
 
+@pytest.mark.parametrize("value", [-1, 1.0, True, "1", math.nan, [1]])
+def test_counts_are_made_of_whole_numbers(value):
+    config = TransformerConfig(**GOOD)
+    calls = {
+        "tokens": [config.kv_cache_values, config.kv_cache_bytes, config.multiplications],
+        "batch_size": [config.kv_cache_values, config.kv_cache_bytes],
+        "bytes_per_value": [config.kv_cache_bytes],
+        "past": [lambda past: config.multiplications(1, past)],
+        "context": [config.flops_per_token],
+    }
+    for name, functions in calls.items():
+        for count in functions:
+            with refused(f"{name} = {value!r} cannot be", "whole number"):
+                count(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [
+        (TransformerConfig.kv_cache_bytes, "batch_size"),
+        (TransformerConfig.kv_cache_bytes, "bytes_per_value"),
+        (TransformerConfig.flops_per_token, "context"),
+    ],
+)
+def test_no_sequence_no_byte_and_no_context_is_no_count(count, name):
+    with refused(f"{name} = 0 cannot be"):
+        count(TransformerConfig(**GOOD), **{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_heads", 5), ("n_heads", 0), ("dim", "32"), ("extra", {1: 2})]
+)
+def test_a_config_that_was_changed_is_checked_when_it_is_used(tmp_path, name, value):
+    config = TransformerConfig(**GOOD)
+    setattr(config, name, value)
+    for use in (
+        Transformer,
+        KVCache,
+        TransformerConfig.num_params,
+        TransformerConfig.kv_cache_bytes,
+        TransformerConfig.flops_per_token,
+        TransformerConfig.to_dict,
+        lambda config: config.to_json(tmp_path / "config.json"),
+    ):
+        with refused("cannot be"):
+            use(config)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_change_that_fits_is_used(tmp_path):
+    config = TransformerConfig(**GOOD)
+    config.n_heads, config.n_kv_heads = 8, None
+    config.to_json(tmp_path / "config.json")
+    assert TransformerConfig.from_json(tmp_path / "config.json") == config
+    assert Transformer(config).num_params() == config.num_params()
+
+
+@pytest.mark.parametrize("path", [5, None, b"config.json", "a\0b"])
+def test_only_a_text_or_a_path_names_a_config(path):
+    for use in (TransformerConfig.from_json, TransformerConfig(**GOOD).to_json):
+        with refused("path = ", "must be a text or a Path"):
+            use(path)
+
+
 # config.json
 
 plain = st.recursive(

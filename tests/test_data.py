@@ -122,6 +122,32 @@ def test_a_vocabulary_needs_a_list_of_different_words():
         Vocabulary.from_sentences(["i am"], specials="<PAD>")
 
 
+@pytest.mark.parametrize("word", ["", " ", "i am", "i\n", "\u2003", " i", "a\tb"])
+def test_a_word_is_what_a_text_can_hold(word):
+    with refused(repr(word), "is no word", "without blanks"):
+        Vocabulary(("i", word))
+    with refused("is no word"):
+        Vocabulary.from_sentences(["i am"], specials=["<PAD>", word])
+
+
+@pytest.mark.parametrize("word", [5, None, True, b"i", ["i"]])
+def test_a_word_is_a_text(word):
+    with refused("list of words", "is not a text"):
+        Vocabulary(("i", word))
+
+
+def test_what_is_refused_is_shown_in_one_short_line():
+    for wrong in (torch.zeros(40, 40), list(range(10**5)), "i " * 10**5):
+        with refused():
+            Vocabulary(wrong)
+        with refused():
+            prefix_pairs([wrong] if isinstance(wrong, str) else wrong, GROOT)
+    with refused("encode needs a text"):
+        GROOT.encode(list(range(10**5)))
+    with refused("is not a token id"):
+        GROOT.decode([10**5_000])
+
+
 # Examples
 
 
@@ -159,7 +185,7 @@ def test_next_token_pairs_are_every_prefix_of_every_sequence():
     assert y.tolist() == [6, 7, 9, 5]
 
 
-@pytest.mark.parametrize("max_len", [0, -1, True, 4.0, "4", None])
+@pytest.mark.parametrize("max_len", [0, -1, True, 4.0, "4", None, 10**9, 10**12])
 def test_a_bad_length_of_contexts_is_refused(max_len):
     with refused("max_len"):
         prefix_pairs(GROOT_SENTENCES, GROOT, max_len)
@@ -240,3 +266,25 @@ def test_no_model_goes_below_the_floor_or_above_the_ceiling(rows, random):
 def test_contexts_and_targets_that_do_not_fit_are_refused(measure, x, y):
     with refused("Contexts [N, T] and targets [N]", str(list(x))):
         measure(torch.zeros(x, dtype=torch.int64), torch.zeros(y, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [[1, 0], [1, 2]], "i am", np.zeros((2, 2))])
+def test_contexts_and_targets_are_tensors(wrong):
+    for measure in (entropy_floor, accuracy_ceiling):
+        with refused("are tensors", "prefix_pairs"):
+            measure(wrong, Y)
+        with refused("are tensors", "prefix_pairs"):
+            measure(X, wrong)
+    with refused("Sequences are a tensor [N, T]"):
+        next_token_pairs(wrong)
+
+
+def test_sequences_have_two_dimensions():
+    with refused("shape [N, T], not [3]"):
+        next_token_pairs(torch.tensor([1, 2, 3]))
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "i am", ["<PAD>", "i"], GROOT.words])
+def test_examples_need_a_vocabulary(wrong):
+    with refused("prefix_pairs needs a Vocabulary"):
+        prefix_pairs(GROOT_SENTENCES, wrong)

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.checkpoints import load_baby_groot, load_tiny
+from glassformer.checkpoints import TINY_CONFIG, load_baby_groot, load_tiny
 from glassformer.data import groot_vocabulary
-from glassformer.generation import generate, next_token_probabilities
+from glassformer.generation import MOST_NEW_TOKENS, generate, next_token_probabilities
 from glassformer.models import BabyGrootGPT
 from one_sentence import refused
 
@@ -198,6 +198,17 @@ def test_extreme_temperatures_still_give_a_distribution(dtype, temperature):
     assert p.tolist() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("top_p", [5e-324, 1e-300, 1e-40, 1e-8])
+def test_the_smallest_top_p_leaves_the_most_likely_token(dtype, top_p):
+    for logits, expected in (([1.0, 3.0, 2.0], [0.0, 1.0, 0.0]), ([7.0], [1.0])):
+        p = next_token_probabilities(torch.tensor(logits, dtype=dtype), top_p=top_p)
+        assert p.tolist() == expected
+    assert generate(load_tiny(), [1, 2], 4, 1.0, top_p=top_p).tolist() == (
+        generate(load_tiny(), [1, 2], 4).tolist()
+    )
+
+
 @pytest.mark.parametrize("model", BOTH)
 def test_what_is_drawn_follows_the_distribution(model):
     prompt, count = [1, 2], 4_000
@@ -248,7 +259,7 @@ BAD = {
     "temperature": [-0.1, -1, math.inf, -math.inf, *NOT_NUMBERS],
     "top_k": [0, -1, 2.0, *[v for v in NOT_NUMBERS if v is not None]],
     "top_p": [0, 0.0, -0.5, 1.001, math.inf, *[v for v in NOT_NUMBERS if v is not None]],
-    "max_new_tokens": [-1, 2.0, math.inf, *NOT_NUMBERS],
+    "max_new_tokens": [-1, 2.0, math.inf, 10**13, *NOT_NUMBERS],
     "stop_id": [-1, 8, 24, 1.0, *[v for v in NOT_NUMBERS if v is not None]],
 }
 CASES = [(name, value) for name, values in BAD.items() for value in values]
@@ -293,3 +304,105 @@ BAD_PROMPTS = [
 def test_a_bad_prompt_gives_one_clear_sentence(model, ids, words, count):
     with refused(words):
         generate(model, ids, count)
+
+
+# Broken weights
+
+
+def broken(load, value: float):
+    """Return a model whose head gives a value that is no finite number."""
+    model = load()
+    head = model.head.bias if isinstance(model, BabyGrootGPT) else model.output.weight
+    head.data[3] = value
+    return model
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("load", [load_baby_groot, load_tiny])
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_a_model_with_broken_weights_writes_nothing(load, temperature, use_cache):
+    with refused("largest logit is nan", "weights are broken"):
+        generate(broken(load, math.nan), [1, 2], 3, temperature, use_cache=use_cache)
+    model = load()
+    for parameter in model.parameters():
+        parameter.data.fill_(math.inf)
+    with refused("not a finite number"):
+        generate(model, [1, 2], 3, temperature, use_cache=use_cache)
+
+
+def test_one_broken_row_of_a_batch_is_seen():
+    model = load_baby_groot()
+    model.token_embedding.weight.data[9] = math.nan
+    ids = torch.tensor([[1, 2], [1, 9], [3, 4]])
+    with refused("largest logit is nan"):
+        generate(model, ids, 1)
+    assert generate(model, ids[::2], 1).shape == (2, 3)
+
+
+BAD_LOGITS = [
+    ([math.nan, 1.0], "is nan"),
+    ([math.inf, 1.0], "is inf"),
+    ([math.inf, -math.inf], "is inf"),
+    ([-math.inf, -math.inf], "is -inf"),
+    ([[0.0, 1.0], [math.nan, 0.0]], "is nan"),
+]
+
+
+@pytest.mark.parametrize("choices", [{}, {"top_k": 1}, {"top_p": 0.5}, {"temperature": 1e-300}])
+@pytest.mark.parametrize(("logits", "words"), BAD_LOGITS)
+def test_logits_without_a_finite_largest_have_no_distribution(logits, words, choices):
+    with refused(words, "not a finite number"):
+        next_token_probabilities(torch.tensor(logits), **choices)
+
+
+def test_a_logit_of_minus_infinity_rules_a_token_out():
+    p = next_token_probabilities(torch.tensor([0.0, -math.inf, 0.0]))
+    assert p.tolist() == [0.5, 0.0, 0.5]
+    likely = generate(load_baby_groot(), [1, 11, 3], 1)[-1]
+    model = load_baby_groot()
+    model.head.bias.data[likely] = -math.inf
+    assert generate(model, [1, 11, 3], 1)[-1] != likely
+
+
+@pytest.mark.parametrize(
+    "logits",
+    [None, 5, [1.0, 2.0], "x", torch.tensor([1, 2]), torch.tensor(1.0), torch.zeros(3, 0)],
+)
+def test_logits_are_a_tensor_of_floating_point_numbers(logits):
+    with refused("Logits are"):
+        next_token_probabilities(logits)
+
+
+# More than can be
+
+
+def test_baby_groot_writes_up_to_a_bound():
+    for count in (MOST_NEW_TOKENS + 1, 10**9, 10**30, 10**5_000):
+        with refused("max_new_tokens = 1", "from 0 to 100,000") if count < 10**99 else refused():
+            generate(GROOT, [1], count)
+    assert len(generate(GROOT, [1, 2], 1_000)) == 1_002
+
+
+@pytest.mark.parametrize("model", [None, 5, "groot", TINY_CONFIG, torch.nn.Linear(2, 2), generate])
+def test_only_a_model_of_the_course_writes(model):
+    with refused("generate needs a BabyGrootGPT or a Transformer"):
+        generate(model, [1], 1)
+
+
+@pytest.mark.parametrize("generator", [5, "seed", torch.manual_seed])
+def test_chance_comes_from_a_generator(generator):
+    with refused("torch.Generator"):
+        generate(TINY, [1], 1, temperature=1.0, generator=generator)
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_a_config_changed_since_is_refused(use_cache):
+    model = load_tiny()
+    model.config.max_seq_len = "16"
+    with refused("max_seq_len = '16'"):
+        generate(model, [1], 1, use_cache=use_cache)
+
+
+def test_ids_beyond_64_bits_are_no_ids():
+    with refused("token ids"):
+        generate(GROOT, [10**30], 1)

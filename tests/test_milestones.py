@@ -19,6 +19,7 @@ from chapters import ROOT
 from glassformer import milestones
 from glassformer.config import TransformerConfig
 from glassformer.milestones import M1_BUDGET, WORKSPACE, judge_m1, largest_within, m1_started
+from one_sentence import refused
 
 GOOD = TransformerConfig(
     vocab_size=1024, dim=128, n_layers=6, n_heads=4, n_kv_heads=2, max_seq_len=64
@@ -199,3 +200,10 @@ def test_nothing_is_started_without_a_file(tmp_path):
     for path in (tmp_path / "config.json", tmp_path / "nowhere" / "config.json"):
         assert not m1_started(path)
         assert "There is no file" in judge_m1(path)[0]
+
+
+@pytest.mark.parametrize("path", [5, None, b"config.json", "a\0b", GOOD])
+def test_only_a_text_or_a_path_is_judged(path):
+    for judge in (judge_m1, m1_started):
+        with refused("path = ", "must be a text or a Path"):
+            judge(path)

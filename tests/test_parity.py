@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -33,6 +34,7 @@ from glassformer.models import (
 from glassformer.optim import AdamW
 from glassformer.trace import trace
 from glassformer.training import tiny_sequences
+from one_sentence import refused
 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
@@ -189,6 +191,27 @@ def test_an_export_says_what_is_wrong(tmp_path):
     export(model, tmp_path / "new")  # over an export of before
     config = json.loads((tmp_path / "new" / "config.json").read_text())
     assert config["num_key_value_heads"] == 2 and config["eos_token_id"] is None
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "model", {}, GQA])
+def test_only_a_model_is_exported(tmp_path, wrong):
+    for use in (lambda model: export(model, tmp_path), to_huggingface):
+        with refused("Only a Transformer has the shape of a LLaMA, not "):
+            use(wrong)
+
+
+@pytest.mark.parametrize("folder", [None, 5, b"llama", "a\0b"])
+def test_an_export_needs_a_folder(folder):
+    with refused("path = ", "must be a text or a Path"):
+        export(drawn(GQA), folder)
+
+
+def test_a_config_changed_since_is_not_exported(tmp_path):
+    model = drawn(replace(GQA))
+    model.config.n_heads = 0
+    for use in (lambda model: export(model, tmp_path), to_huggingface):
+        with refused("n_heads = 0 cannot be"):
+            use(model)
 
 
 def test_without_transformers_an_export_still_works(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import pytest
 import torch
@@ -206,11 +207,46 @@ def test_with_a_cache_it_continues():
 
 
 def test_nothing_is_recorded_outside():
-    assert trace_module._recording is None
+    assert trace_module._recording.get() is None
     tensor = torch.ones(2)
     assert note("anything", tensor) is tensor
     groot()(torch.tensor([[1, 2]]))
-    assert trace_module._recording is None
+    assert trace_module._recording.get() is None
+
+
+def test_traces_in_two_threads_do_not_meet():
+    """Each waits in the middle of its pass until the other is there too."""
+    both, seen = threading.Barrier(2, timeout=30), {}
+
+    class Waiting(torch.nn.Module):
+        def forward(self, ids):
+            note("before", ids)
+            both.wait()
+            note("logits", torch.zeros(*ids.shape, 3))
+            both.wait()
+
+    def run(word):
+        seen[word] = trace(Waiting(), [word, word])
+
+    threads = [threading.Thread(target=run, args=(word,)) for word in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for word in (1, 2):
+        assert list(seen[word]) == ["before", "logits", "probabilities"]
+        assert seen[word]["before"].tolist() == [word, word]
+
+
+def test_a_pass_in_one_thread_is_not_recorded_by_a_trace_in_another():
+    class Busy(torch.nn.Module):
+        def forward(self, ids):
+            other = threading.Thread(target=lambda: groot()(torch.tensor([[1, 2]])))
+            other.start()
+            other.join()
+            note("logits", torch.zeros(*ids.shape, 3))
+
+    assert list(trace(Busy(), [1])) == ["logits", "probabilities"]
 
 
 class Inner(torch.nn.Module):
@@ -236,7 +272,7 @@ def test_traces_can_be_nested():
 def test_a_pass_that_fails_leaves_nothing_behind():
     with pytest.raises(RuntimeError, match="on purpose"):
         trace(Inner(fails=True), [1])
-    assert trace_module._recording is None
+    assert trace_module._recording.get() is None
     assert list(trace(groot(), [1])) == GROOT_NAMES
 
 
@@ -260,4 +296,29 @@ def test_a_pass_that_fails_leaves_nothing_behind():
 def test_bad_ids_give_one_clear_sentence(build, ids, words):
     with refused(words):
         trace(build(), ids)
-    assert trace_module._recording is None
+    assert trace_module._recording.get() is None
+
+
+@pytest.mark.parametrize("model", [5, None, "groot", CONFIG, torch.ones(2), trace])
+def test_only_a_model_is_traced(model):
+    with refused("trace needs a model"):
+        trace(model, [1, 2])
+
+
+def test_a_model_without_logits_is_refused():
+    with refused("Identity notes no logits"):
+        trace(torch.nn.Identity(), [1, 2])
+    assert trace_module._recording.get() is None
+
+
+@pytest.mark.parametrize("cache", [5, True, "cache", {}, torch.ones(2), CONFIG])
+def test_only_a_cache_is_continued(cache):
+    with refused("continues a KVCache(model.config)"):
+        trace(llama(), [1, 2], cache)
+    with refused("continues a KVCache(model.config)"):
+        llama()(torch.tensor([[1]]), cache)
+
+
+def test_baby_groot_has_no_cache():
+    with refused("BabyGrootGPT has no cache"):
+        trace(groot(), [1, 2], KVCache(CONFIG))

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from .config import TransformerConfig, write_atomically
 from .models import BabyGrootGPT, Transformer
+from .refusals import as_path, need_kind, need_regular
 
 TINY_CONFIG = TransformerConfig(
     vocab_size=8,
@@ -77,33 +78,39 @@ def _shipped(name: str) -> dict[str, Tensor]:
 
 def save_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Write a model's weights as safetensors; whoever reads meanwhile sees a whole file."""
-    write_atomically(Path(path), save(own_tensors(model)))
+    need_kind(model, nn.Module, "save_weights needs a model, such as load_tiny()")
+    write_atomically(as_path(path), save(own_tensors(model)))
 
 
 def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Fill a model with the weights of a safetensors file; ValueError says what does not fit."""
+    need_kind(model, nn.Module, "load_weights needs a model to fill, such as initial_tiny()")
+    path = as_path(path)
     _fill(model, path, _read(path))
 
 
-def _read(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+def _read(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file; ValueError says in one line what is wrong."""
     try:
-        return load(Path(path).read_bytes())
+        need_regular(path, "read")
+        return load(path.read_bytes())
     except FileNotFoundError:
         raise ValueError(f"There is no checkpoint {path}; save one with save_model.") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    except MemoryError:
+        raise ValueError(f"{path} cannot be read: it is larger than memory.") from None
     except SafetensorError as error:
         raise ValueError(f"{path} is not a whole safetensors file ({error}).") from None
 
 
-def _fill(model: nn.Module, path: str | os.PathLike[str], tensors: dict[str, Tensor]) -> None:
+def _fill(model: nn.Module, path: Path, tensors: dict[str, Tensor]) -> None:
     """Copy tensors into a model's weights of the same names and shapes."""
     _check_same(path, own_tensors(model), tensors)
     model.load_state_dict(tensors, strict=False)
 
 
-def _check_same(path, wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:
+def _check_same(path: Path, wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:
     """Raise a ValueError that names the first weight that is missing, foreign or misshapen."""
     for name in sorted(wanted.keys() | found.keys()):
         if name not in found:
@@ -127,14 +134,16 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 def save_model(model: Transformer, folder: str | os.PathLike[str]) -> None:
     """Write config.json and model.safetensors of a Transformer into a folder."""
-    model.config.to_json(Path(folder) / "config.json")
-    save_weights(model, Path(folder) / "model.safetensors")
+    need_kind(model, Transformer, "save_model needs a Transformer (save_weights takes any model)")
+    folder = as_path(folder)
+    model.config.to_json(folder / "config.json")
+    save_weights(model, folder / "model.safetensors")
 
 
 def load_model(folder: str | os.PathLike[str]) -> Transformer:
     """Return the Transformer that a folder holds, float32."""
-    config = TransformerConfig.from_json(Path(folder) / "config.json")
-    path = Path(folder) / "model.safetensors"
+    path = as_path(folder) / "model.safetensors"
+    config = TransformerConfig.from_json(path.with_name("config.json"))
     tensors = _read(path)
     held, needed = sum(t.numel() for t in tensors.values()), config.num_params()
     if held != needed:  # seen before anything is built, however large

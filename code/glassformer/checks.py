@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from numbers import Integral
+from numbers import Integral, Real
+
+from .refusals import shown
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _POWER = re.compile(
@@ -37,11 +39,13 @@ def states(text: str, value) -> None:
     `text` is written as on the page: "968", "19,104", "86.5 %" (of a share, so 0.865), "−0.80",
     "1e-5", "2/3". A whole-number value must be met exactly, any other one when rounded.
     """
-    numbers = NUMBER.findall(plain_powers(text))
-    if len(numbers) != 1:
-        raise AssertionError(f"states() needs one number as the prose prints it, got {text!r}.")
+    numbers = NUMBER.findall(plain_powers(text)) if isinstance(text, str) else []
+    if len(numbers) != 1 or re.search(r"/0+$", numbers[0]):
+        raise AssertionError(
+            f"states() needs one number as the prose prints it, got {shown(text)}."
+        )
     printed = canonical(numbers[0])
-    value = value.item() if hasattr(value, "item") else value
+    value = _as_number(text, value)
     scale = 100 if "%" in text else 1
     stated, step = Fraction(printed), _last_digit(printed)
     if isinstance(value, Integral) or isinstance(value, Fraction):
@@ -53,8 +57,27 @@ def states(text: str, value) -> None:
         room = float(step) / 2 * (1 + 1e-9) if step else 1e-9 * max(1.0, abs(float(stated)))
         right = math.isfinite(value) and abs(value * scale - float(stated)) <= room
     if not right:
-        shown = f"{float(value) * scale:.10g}" + (" %" if scale == 100 else "")
-        raise AssertionError(f"The prose states {text!r}, but the value computed here is {shown}.")
+        found = f"{_as_float(value) * scale:.10g}" + (" %" if scale == 100 else "")
+        raise AssertionError(f"The prose states {text!r}, but the value computed here is {found}.")
+
+
+def _as_number(text: str, value) -> Real:
+    """Return a computed value, also one in a tensor, as a number; True and texts are none."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+    except (RuntimeError, ValueError):  # a tensor of several numbers
+        pass
+    if isinstance(value, bool) or not isinstance(value, Real):
+        got = f"{shown(value)}, which is no number"
+        raise AssertionError(f"The prose states {text!r}, but the value computed here is {got}.")
+    return value
+
+
+def _as_float(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return math.inf if value > 0 else -math.inf
 
 
 def _last_digit(printed: str) -> Fraction:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from .refusals import LARGEST, as_path, bad, is_number, need_regular, need_whole
+
 _WHOLE = ("vocab_size", "dim", "n_layers", "n_heads", "max_seq_len")
 _POSITIVE = ("ffn_dim_multiplier", "norm_eps", "rope_theta")
-_LARGEST = 10**12  # beyond any machine, and still exact in floating point
 _RANGE = (1e-30, 1e30)  # of a positive number: float32 can hold it
 _DEEPEST = 20  # nesting in unknown keys
 _MAX_BYTES = 64 * 1024
@@ -35,46 +36,44 @@ class TransformerConfig:
     extra: dict[str, Any] = field(default_factory=dict, repr=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Raise a ValueError that names a bad field; a field may have been changed since."""
         for name in _WHOLE:
-            self._need_whole(name)
+            need_whole(name, getattr(self, name), most=LARGEST)
         if self.n_kv_heads is not None:
-            self._need_whole("n_kv_heads")
+            need_whole("n_kv_heads", self.n_kv_heads, most=LARGEST)
         for name in _POSITIVE:
             self._need_positive(name)
         if not isinstance(self.tie_word_embeddings, bool):
-            raise _bad("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
+            raise bad("tie_word_embeddings", self.tie_word_embeddings, "it must be true or false")
         self._need_divisible()
         if not isinstance(self.extra, dict):
-            raise _bad("extra", self.extra, "it must be a dictionary of further keys")
+            raise bad("extra", self.extra, "it must be a dictionary of further keys")
         for key, value in self.extra.items():
             if not isinstance(key, str) or not _is_plain(value):
                 rule = f"further keys hold plain JSON data, at most {_DEEPEST} deep, without NaN"
-                raise _bad(repr(key)[:40], value, rule)
-
-    def _need_whole(self, name: str) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
-            raise _bad(name, value, f"it must be a whole number from 1 to {_LARGEST:,}")
+                raise bad(repr(key)[:40], value, rule)
 
     def _need_positive(self, name: str) -> None:
         value = getattr(self, name)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not _RANGE[0] <= value <= _RANGE[1]:  # also refuses NaN and infinity
-            raise _bad(name, value, "it must be a positive number from 1e-30 to 1e+30")
+        if not is_number(value) or not _RANGE[0] <= value <= _RANGE[1]:  # NaN is outside too
+            raise bad(name, value, "it must be a positive number from 1e-30 to 1e+30")
         setattr(self, name, float(value))
 
     def _need_divisible(self) -> None:
         if self.dim % self.n_heads:
-            raise _bad("n_heads", self.n_heads, f"it must divide dim = {self.dim}")
+            raise bad("n_heads", self.n_heads, f"it must divide dim = {self.dim}")
         if self.head_dim % 2:
-            raise _bad(
+            raise bad(
                 "dim",
                 self.dim,
                 f"dim / n_heads = {self.head_dim} must be even, because RoPE turns pairs; "
                 f"with n_heads = {self.n_heads} take dim = {self.n_heads * (self.head_dim + 1)}",
             )
         if self.n_heads % self.kv_heads:
-            raise _bad("n_kv_heads", self.n_kv_heads, f"it must divide n_heads = {self.n_heads}")
+            raise bad("n_kv_heads", self.n_kv_heads, f"it must divide n_heads = {self.n_heads}")
 
     @property
     def head_dim(self) -> int:
@@ -94,6 +93,7 @@ class TransformerConfig:
 
     def num_params(self) -> int:
         """Return the exact number of trainable parameters, without building the model."""
+        self.check()
         embeddings = self.vocab_size * self.dim * (1 if self.tie_word_embeddings else 2)
         norms = (2 * self.n_layers + 1) * self.dim
         return embeddings + norms + self.n_layers * self._block_matrix_weights()
@@ -105,12 +105,16 @@ class TransformerConfig:
 
     def kv_cache_values(self, tokens: int = 1, batch_size: int = 1) -> int:
         """Return how many numbers the KV cache holds: keys and values, all layers."""
+        self.check()
+        need_whole("tokens", tokens, least=0)
+        need_whole("batch_size", batch_size)
         return 2 * self.n_layers * self.kv_heads * self.head_dim * tokens * batch_size
 
     def kv_cache_bytes(
         self, tokens: int | None = None, batch_size: int = 1, bytes_per_value: int = 4
     ) -> int:
         """Return the bytes of a KV cache; tokens=None means a full window of max_seq_len."""
+        need_whole("bytes_per_value", bytes_per_value)
         tokens = self.max_seq_len if tokens is None else tokens
         return self.kv_cache_values(tokens, batch_size) * bytes_per_value
 
@@ -119,6 +123,9 @@ class TransformerConfig:
 
         `past` tokens are already in the cache; every new token is scored against every key.
         """
+        self.check()
+        need_whole("tokens", tokens, least=0)
+        need_whole("past", past, least=0)
         matrices = self.n_layers * self._block_matrix_weights() + self.vocab_size * self.dim
         scores_and_sums = 2 * self.n_layers * self.dim * (past + tokens)
         return tokens * (matrices + scores_and_sums)
@@ -129,16 +136,18 @@ class TransformerConfig:
         Each multiplication of a matrix product counts with its addition: 2 operations.
         """
         context = self.max_seq_len if context is None else context
+        need_whole("context", context)
         return 2 * self.multiplications(1, past=context - 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, and the unknown keys that were read, as plain data."""
+        self.check()
         known = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
         return {**self.extra, **known}
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write config.json; whoever reads it meanwhile sees the old file or the new, whole."""
-        write_atomically(Path(path), (json.dumps(self.to_dict(), indent=2) + "\n").encode())
+        write_atomically(as_path(path), (json.dumps(self.to_dict(), indent=2) + "\n").encode())
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TransformerConfig:
@@ -159,7 +168,7 @@ class TransformerConfig:
     @classmethod
     def from_json(cls, path: str | os.PathLike[str]) -> TransformerConfig:
         """Read config.json; ValueError says in one line what is wrong with the file."""
-        return cls.from_dict(_read_json(Path(path)))
+        return cls.from_dict(_read_json(as_path(path)))
 
 
 def _is_plain(value: object) -> bool:
@@ -172,33 +181,22 @@ def _is_plain(value: object) -> bool:
                 inner += v.values()
             elif isinstance(v, list):
                 inner += v
-            elif not (v is None or isinstance(v, str) or _is_number(v)):
+            elif not (v is None or isinstance(v, str) or _is_json_number(v)):
                 return False
         level = inner
     return not level
 
 
-def _is_number(value: object) -> bool:
+def _is_json_number(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and value.bit_length() <= 10_000  # Python prints 4,300 digits
 
 
-def _bad(name: str, value: object, rule: str) -> ValueError:
-    try:
-        shown = " ".join(repr(value).split())  # one line
-    except ValueError:  # Python refuses to print integers of thousands of digits
-        shown = "a number of thousands of digits"
-    except RecursionError:
-        shown = f"a {type(value).__name__} nested too deep"
-    shown = shown if len(shown) <= 40 else shown[:37] + "…"
-    return ValueError(f"{name} = {shown} cannot be: {rule}.")
-
-
 def _read_json(path: Path) -> Any:
     """Return the data of a small JSON file; ValueError says in one line what is wrong."""
     try:
-        _need_regular(path)
+        need_regular(path, "read")
         raw = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else None
     except FileNotFoundError:
         raise ValueError(f"There is no file {path}; write one with config.to_json(path).") from None
@@ -225,12 +223,6 @@ def _read_json(path: Path) -> Any:
         raise ValueError(f"{path} is not a config: {error}") from None
 
 
-def _need_regular(path: Path) -> None:
-    """Raise a ValueError if a folder, a device or a pipe is where a file should be."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is a folder or a device, not a file; give the path of a file.")
-
-
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     for key, value in pairs:
@@ -244,7 +236,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file under a temporary name, then rename it; ValueError if it cannot be written."""
     temporary = None
     try:
-        _need_regular(path)
+        need_regular(path, "written")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:

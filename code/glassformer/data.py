@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .refusals import need_kind, need_whole, shown
+
 PAD, START, END = "<PAD>", "<START>", "<END>"
 SPECIALS = (PAD, START, END)
+_LONGEST = 100_000  # tokens in one context
 
 GROOT_SENTENCES = (
     "i am groot",
@@ -56,6 +59,12 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         words = tuple(_texts(self.words, "A vocabulary", "words"))
+        for word in words:
+            if word.split() != [word]:
+                raise ValueError(
+                    f"{shown(word)} is no word: a vocabulary's words are texts without blanks, "
+                    "at least one letter long."
+                )
         twice = [word for word, n in Counter(words).items() if n > 1]
         if twice:
             raise ValueError(
@@ -82,7 +91,7 @@ class Vocabulary:
     def encode(self, text: str) -> list[int]:
         """Return the ids of the words of a text; ValueError names an unknown word."""
         if not isinstance(text, str):
-            raise ValueError(f"encode needs a text, such as 'i am'; it got {text!r}.")
+            raise ValueError(f"encode needs a text, such as 'i am'; it got {shown(text)}.")
         return [self._id(word) for word in text.split()]
 
     def _id(self, word: str) -> int:
@@ -100,7 +109,9 @@ class Vocabulary:
         if isinstance(ids, Tensor):
             ids = ids.tolist()
         if isinstance(ids, str) or not isinstance(ids, Iterable):
-            raise ValueError(f"decode needs a list of token ids, such as [1, 2]; it got {ids!r}.")
+            raise ValueError(
+                f"decode needs a list of token ids, such as [1, 2]; it got {shown(ids)}."
+            )
         return " ".join(self._word(i) for i in ids)
 
     def _word(self, i: object) -> str:
@@ -110,7 +121,7 @@ class Vocabulary:
             place = -1
         if not 0 <= place < len(self):
             raise ValueError(
-                f"{i!r} is not a token id; ids are whole numbers from 0 to {len(self) - 1}."
+                f"{shown(i)} is not a token id; ids are whole numbers from 0 to {len(self) - 1}."
             )
         return self.words[place]
 
@@ -119,12 +130,12 @@ def _texts(texts: Iterable[str], whose: str, kind: str) -> list[str]:
     """Return texts as a list; a ValueError explains when one text, or something else, is given."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise ValueError(
-            f"{whose} must be a list of {kind}, such as [{kind[:-1]!r}]; got {texts!r}."
+            f"{whose} must be a list of {kind}, such as [{kind[:-1]!r}]; got {shown(texts)}."
         )
     found = list(texts)
     for text in found:
         if not isinstance(text, str):
-            raise ValueError(f"{whose} must be a list of {kind}; {text!r} is not a text.")
+            raise ValueError(f"{whose} must be a list of {kind}; {shown(text)} is not a text.")
     return found
 
 
@@ -145,19 +156,20 @@ def prefix_pairs(
 
     Each sentence, between <START> and <END>, gives one example for every token after the first.
     """
-    if isinstance(max_len, bool) or not isinstance(max_len, int) or max_len < 1:
-        raise ValueError(f"max_len = {max_len!r} cannot be: it must be a whole number, 1 or more.")
+    need_kind(vocabulary, Vocabulary, "prefix_pairs needs a Vocabulary, such as groot_vocabulary()")
+    need_whole("max_len", max_len, most=_LONGEST)
     contexts, targets = [], []
     for sentence in _texts(sentences, "The corpus", "sentences"):
         ids = vocabulary.encode(f"{START} {sentence} {END}")
         if len(ids) - 1 > max_len:
             raise ValueError(
-                f"{sentence!r} needs contexts of {len(ids) - 1} tokens, but max_len is {max_len}."
+                f"{shown(sentence)} needs contexts of {len(ids) - 1} tokens, "
+                f"but max_len is {max_len}."
             )
         if 0 in ids:
             raise ValueError(
-                f"{sentence!r} holds {vocabulary.words[0]!r}, whose id 0 is what pads contexts; "
-                f"give the vocabulary {PAD} as its first word."
+                f"{shown(sentence)} holds {vocabulary.words[0]!r}, whose id 0 is what pads "
+                f"contexts; give the vocabulary {PAD} as its first word."
             )
         for end in range(1, len(ids)):
             contexts.append(ids[:end] + [0] * (max_len - end))
@@ -169,6 +181,8 @@ def prefix_pairs(
 
 def next_token_counts(X: Tensor, Y: Tensor) -> dict[tuple[int, ...], Counter[int]]:
     """Return, for every context in X [N, T], how often each next token of Y [N] follows it."""
+    for tensor in (X, Y):
+        need_kind(tensor, Tensor, "Contexts and targets are tensors, such as prefix_pairs returns")
     if X.dim() != 2 or Y.dim() != 1 or len(X) != len(Y) or len(Y) == 0:
         raise ValueError(
             f"Contexts [N, T] and targets [N] are needed, N at least 1; these have shapes "
@@ -200,6 +214,9 @@ def accuracy_ceiling(X: Tensor, Y: Tensor) -> float:
 
 def next_token_pairs(sequences: Tensor) -> tuple[Tensor, Tensor]:
     """Return every prefix of sequences [N, T] as X [N·(T−1), T−1], padded with −1, and its Y."""
+    need_kind(sequences, Tensor, "Sequences are a tensor [N, T] of token ids")
+    if sequences.dim() != 2:
+        raise ValueError(f"Sequences have shape [N, T], not {list(sequences.shape)}.")
     N, T = sequences.shape
     X = torch.full((N, T - 1, T - 1), -1)  # [N, T-1, T-1]
     for t in range(T - 1):

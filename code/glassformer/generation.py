@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 from .models import BabyGrootGPT, KVCache, Transformer
 from .models.bare import bare
 from .models.checking import check_ids
+from .refusals import LARGEST, as_ids, bad, is_number, is_whole, need_kind, need_whole
+
+MOST_NEW_TOKENS = 100_000  # of a model whose window slides, and so never fills
 
 
 def next_token_probabilities(
@@ -27,15 +31,16 @@ def next_token_probabilities(
     _check_choices(temperature, top_k, top_p)
     if temperature == 0:
         raise ValueError("Temperature 0 has no distribution: it takes the most likely token.")
-    temperature = max(temperature, torch.finfo(logits.dtype).tiny)  # below it would round to 0
-    logits = (logits - logits.amax(dim=-1, keepdim=True)) / temperature
+    _check_logits(logits)
+    tiny = torch.finfo(logits.dtype).tiny  # what is below would round to 0
+    logits = (logits - logits.amax(dim=-1, keepdim=True)) / max(temperature, tiny)
     if top_k is not None and top_k < logits.shape[-1]:
         logits = _keep(logits, logits.topk(top_k, dim=-1).indices)
     if top_p is not None and top_p < 1:
         order = logits.argsort(dim=-1, descending=True, stable=True)
         sorted_p = logits.gather(-1, order).softmax(dim=-1)
         before = sorted_p.cumsum(dim=-1) - sorted_p  # probability of all more likely tokens
-        ranked = logits.gather(-1, order).masked_fill(before >= top_p, float("-inf"))
+        ranked = logits.gather(-1, order).masked_fill(before >= max(top_p, tiny), float("-inf"))
         logits = torch.empty_like(logits).scatter(-1, order, ranked)
     return logits.softmax(dim=-1)
 
@@ -46,23 +51,29 @@ def _keep(logits: Tensor, indices: Tensor) -> Tensor:
     return kept.scatter(-1, indices, logits.gather(-1, indices))
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _check_choices(temperature: float, top_k: int | None, top_p: float | None) -> None:
-    if not _number(temperature) or not 0 <= temperature < math.inf:
+    if not is_number(temperature) or not 0 <= temperature <= sys.float_info.max:
+        raise bad("temperature", temperature, "it must be 0 (greedy) or more, and finite")
+    if top_k is not None:
+        need_whole("top_k", top_k)
+    if top_p is not None and (not is_number(top_p) or not 0 < top_p <= 1):
+        raise bad("top_p", top_p, "it must be above 0 and at most 1")
+
+
+def _check_logits(logits: Tensor) -> None:
+    """Refuse logits [..., V] without a finite largest one; −∞ beside it rules a token out."""
+    need_kind(logits, Tensor, "Logits are a tensor [..., vocabulary]")
+    if not logits.is_floating_point() or logits.dim() == 0 or logits.numel() == 0:
         raise ValueError(
-            f"temperature = {temperature!r} cannot be: it must be 0 (greedy) or more, and finite."
+            "Logits are floating-point numbers [..., vocabulary], at least one; "
+            f"these are {logits.dtype} of shape {list(logits.shape)}."
         )
-    if top_k is not None and (not _whole(top_k) or top_k < 1):
-        raise ValueError(f"top_k = {top_k!r} cannot be: it must be a whole number, 1 or more.")
-    if top_p is not None and (not _number(top_p) or not 0 < top_p <= 1):
-        raise ValueError(f"top_p = {top_p!r} cannot be: it must be above 0 and at most 1.")
+    wrong = [x for x in logits.amax(dim=-1).flatten().tolist() if not math.isfinite(x)]
+    if wrong:
+        raise ValueError(
+            f"The largest logit is {wrong[0]}, not a finite number, so no token can be chosen: "
+            "the model's weights are broken; load them again, or train with smaller steps."
+        )
 
 
 def choose(
@@ -74,6 +85,7 @@ def choose(
 ) -> Tensor:
     """Return one token id [B] for each row of logits [B, V]; temperature 0 takes the largest."""
     if temperature == 0:
+        _check_logits(logits)
         return logits.argmax(dim=-1)
     probabilities = next_token_probabilities(logits, temperature, top_k, top_p)
     return torch.multinomial(probabilities, 1, generator=generator)[:, 0]  # [B, 1] → [B]
@@ -95,10 +107,12 @@ def generate(
     A row that has written stop_id repeats it until all rows have. BabyGrootGPT has no cache and
     sees its last max_len tokens; a Transformer's prompt and new tokens must fit its window.
     """
+    need_kind(model, (BabyGrootGPT, Transformer), "generate needs a BabyGrootGPT or a Transformer")
     _check_choices(temperature, top_k, top_p)
     prompt, batched = _as_batch(ids)  # [B, T]
     check_ids(prompt, model.vocab_size, room=prompt.shape[1], window=prompt.shape[1])
     _check_lengths(model, max_new_tokens, stop_id)
+    need_kind(generator, (torch.Generator, type(None)), "Chance comes from a torch.Generator")
     step = _next_logits(model, prompt, max_new_tokens, use_cache)
     written, new = [prompt], prompt
     done = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)  # [B]
@@ -118,10 +132,7 @@ def generate(
 
 def _as_batch(ids: Sequence[int] | Tensor) -> tuple[Tensor, bool]:
     """Return ids as [B, T], and whether they came with a batch dimension."""
-    try:
-        ids = torch.as_tensor(ids)
-    except (TypeError, ValueError, RuntimeError):
-        raise ValueError("A prompt is token ids: whole numbers in a list or tensor.") from None
+    ids = as_ids(ids)
     if ids.numel() == 0:
         raise ValueError("The prompt is empty; give at least one token.")
     if ids.dim() not in (1, 2):
@@ -130,15 +141,12 @@ def _as_batch(ids: Sequence[int] | Tensor) -> tuple[Tensor, bool]:
 
 
 def _check_lengths(model, max_new_tokens: int, stop_id: int | None) -> None:
-    if not _whole(max_new_tokens) or max_new_tokens < 0:
-        raise ValueError(
-            f"max_new_tokens = {max_new_tokens!r} cannot be: it must be a whole number, 0 or more."
-        )
-    if stop_id is not None and (not _whole(stop_id) or not 0 <= stop_id < model.vocab_size):
-        raise ValueError(
-            f"stop_id = {stop_id!r} cannot be: it must be a token id, "
-            f"a whole number from 0 to {model.vocab_size - 1}."
-        )
+    slides = isinstance(model, BabyGrootGPT)
+    need_whole("max_new_tokens", max_new_tokens, 0, MOST_NEW_TOKENS if slides else LARGEST)
+    last = model.vocab_size - 1
+    if stop_id is not None and (not is_whole(stop_id) or not 0 <= stop_id <= last):
+        rule = f"it must be a token id, a whole number from 0 to {last}"
+        raise bad("stop_id", stop_id, rule)
 
 
 def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
@@ -146,6 +154,7 @@ def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
     if isinstance(model, BabyGrootGPT):
         twin = bare(model)
         return _sliding(lambda ids: twin(ids)[0], model.max_len)
+    model.config.check()
     B, T = prompt.shape
     window = model.config.max_seq_len
     if T + max_new_tokens - 1 > window:
@@ -162,11 +171,11 @@ def _next_logits(model, prompt: Tensor, max_new_tokens: int, use_cache: bool):
 
 
 def _sliding(forward, window: int):
-    """Return a function that keeps all tokens and runs the last `window` of them each time."""
+    """Return a function that keeps the last `window` tokens and runs them all each time."""
     seen: list[Tensor] = []
 
     def step(new: Tensor) -> Tensor:
-        seen.append(new)
-        return forward(torch.cat(seen, dim=1)[:, -window:])[:, -1]  # [B, T, V] → [B, V]
+        seen[:] = [torch.cat((*seen, new), dim=1)[:, -window:]]
+        return forward(seen[0])[:, -1]  # [B, T, V] → [B, V]
 
     return step

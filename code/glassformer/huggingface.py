@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .config import TransformerConfig, write_atomically
 from .models import Transformer
+from .refusals import as_path, need_kind, need_regular
 
 if TYPE_CHECKING:
     from transformers import LlamaForCausalLM
@@ -110,7 +111,7 @@ def to_huggingface(model: Transformer) -> LlamaForCausalLM:
 def export(model: Transformer, folder: str | os.PathLike[str]) -> None:
     """Write config.json and model.safetensors for LlamaForCausalLM.from_pretrained(folder)."""
     _check(model)
-    folder = Path(folder)
+    folder = as_path(folder)
     _check_free(folder)
     weights = {name: weight.cpu().contiguous() for name, weight in llama_weights(model).items()}
     config = llama_config(model.config, model.tok_embeddings.weight.dtype)
@@ -119,15 +120,14 @@ def export(model: Transformer, folder: str | os.PathLike[str]) -> None:
 
 
 def _check(model: object) -> None:
-    if not isinstance(model, Transformer):
-        raise ValueError(
-            f"Only a Transformer has the shape of a LLaMA, not a {type(model).__name__}."
-        )
+    need_kind(model, Transformer, "Only a Transformer has the shape of a LLaMA")
+    model.config.check()
 
 
 def _check_free(folder: Path) -> None:
     """Raise a ValueError if a model of another kind, such as the course's own, lies there."""
     try:
+        need_regular(folder / "config.json", "read")
         there = json.loads((folder / "config.json").read_bytes())
         is_llama = isinstance(there, dict) and there.get("model_type") == "llama"
     except (FileNotFoundError, NotADirectoryError):

@@ -11,6 +11,7 @@ import torch
 
 from .config import TransformerConfig
 from .models import Transformer
+from .refusals import as_path
 
 WORKSPACE = Path("checkpoints/myllm")  # relative to the course's folder; ignored by git
 
@@ -28,10 +29,11 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     A file that cannot be read gives one finding. Sizes are judged by formula before anything is
     built, so no design, however large, costs memory or time.
     """
+    path = as_path(path)
     try:
         config = TransformerConfig.from_json(path)
     except ValueError as error:
-        return [f"{error}{_misplaced(Path(path))}"]
+        return [f"{error}{_misplaced(path)}"]
     findings = []
     if config.num_params() > M1_BUDGET:
         findings.append(_over_budget(config))
@@ -55,7 +57,8 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
 
 def m1_started(path: str | os.PathLike[str]) -> bool:
     """Return whether there is a config.json to judge, or a file that was meant to be it."""
-    return os.path.lexists(path) or bool(_misplaced(Path(path)))
+    path = as_path(path)
+    return os.path.lexists(path) or bool(_misplaced(path))
 
 
 def _misplaced(path: Path) -> str:

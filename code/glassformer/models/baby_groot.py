@@ -8,8 +8,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ..refusals import within_memory
 from ..trace import note
-from .checking import check_ids
+from .checking import check_ids, check_sizes
 
 
 class SelfAttention(nn.Module):
@@ -62,13 +63,7 @@ class BabyGrootGPT(nn.Module):
 
     def __init__(self, vocab_size: int, max_len: int, embed_dim: int = 8) -> None:
         super().__init__()
-        for name, value in dict(
-            vocab_size=vocab_size, max_len=max_len, embed_dim=embed_dim
-        ).items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(
-                    f"{name} = {value!r} cannot be: it must be a whole number, 1 or more."
-                )
+        check_sizes(vocab_size=vocab_size, max_len=max_len, embed_dim=embed_dim)
         self.max_len = max_len
         self.token_embedding = nn.Embedding(vocab_size, embed_dim)
         self.position_embedding = nn.Embedding(max_len, embed_dim)
@@ -84,6 +79,7 @@ class BabyGrootGPT(nn.Module):
         """Return the number of trainable parameters."""
         return sum(p.numel() for p in self.parameters())
 
+    @within_memory
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [B, T, V] and attention [B, T, T] for token ids [B, T], T ≤ max_len."""
         check_ids(ids, self.vocab_size, room=self.max_len, window=self.max_len)

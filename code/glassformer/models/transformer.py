@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..config import TransformerConfig
+from ..refusals import need_kind, within_memory
 from ..trace import note
-from .checking import check_ids
+from .checking import check_cache, check_config, check_ids
 
 
 class RMSNorm(nn.Module):
@@ -76,6 +77,7 @@ class KVCache:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> None:
+        check_cache(config, batch_size, dtype, device)
         shape = (config.n_layers, batch_size, config.kv_heads, config.max_seq_len, config.head_dim)
         with torch.inference_mode(False):  # so that a later pass can write, in whichever mode
             self.keys = torch.zeros(shape, dtype=dtype, device=device)  # [layers, B, K, max, D]
@@ -229,6 +231,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        check_config(config)
         self.config = config
         self.tok_embeddings = nn.Embedding(config.vocab_size, config.dim)
         self.layers = nn.ModuleList(Block(config, layer) for layer in range(config.n_layers))
@@ -247,14 +250,16 @@ class Transformer(nn.Module):
     @property
     def vocab_size(self) -> int:
         """Number of tokens the model knows."""
-        return self.config.vocab_size
+        return self.tok_embeddings.num_embeddings
 
     def num_params(self) -> int:
         """Return the number of trainable parameters; equals config.num_params()."""
         return sum(p.numel() for p in self.parameters())
 
+    @within_memory
     def forward(self, ids: Tensor, cache: KVCache | None = None) -> Tensor:
         """Return logits [B, T, V] for ids [B, T]; with a cache, they continue what it holds."""
+        need_kind(cache, (KVCache, type(None)), "A pass continues a KVCache(model.config)")
         start = 0 if cache is None else cache.length
         window = self.config.max_seq_len
         check_ids(ids, self.vocab_size, room=window - start, window=window)
