@@ -20,16 +20,15 @@ export class Lanes {
   /**
    * @param {import("./engine/transformer.js").Transformer} model
    * @param {number[]} prompt ids that fit the window
-   * @param {{newTokens: number, chunk?: number, fault?: string|null}} options `chunk` tokens of the prompt
-   *   are read in one pass, 0: all; the fault is in the lane with the cache
+   * @param {{chunk?: number, fault?: string|null}} [options] `chunk` tokens of the prompt are read in one
+   *   pass, 0: all; the fault is in the lane with the cache
    */
-  constructor(model, prompt, { newTokens, chunk = 0, fault = null }) {
+  constructor(model, prompt, { chunk = 0, fault = null } = {}) {
     this.model = model;
     this.prompt = prompt;
     this.fault = fault;
     this.pieces = cut(prompt, chunk || prompt.length);
-    this.newTokens = Math.min(newTokens, model.config.max_seq_len - prompt.length + 1);
-    this.steps = this.pieces.length + this.newTokens - 1;
+    this.room = model.config.max_seq_len - prompt.length + 1; // tokens that can be written
     this.cache = new KVCache(model.config);
     this.made = { recompute: [], cache: [] }; // passes
     this.texts = { recompute: [...prompt], cache: [...prompt] };
@@ -73,13 +72,13 @@ export class Lanes {
     this.made[lane].push({ start, ids, seen, multiplications: counter.multiplications, wrote });
   }
 
-  /** Write a lane's whole text once more, without looking at what it computes, as one measures it. */
-  run(lane) {
+  /** Write a lane's text of so many new tokens once more, looking at nothing, as one measures it. */
+  run(lane, newTokens) {
     const cached = lane === "cache", read = this.model.reader({ useCache: cached, fault: cached ? this.fault : null });
     const pieces = cached ? this.pieces : [this.prompt];
     let token;
     for (const piece of pieces) token = argmax(read(piece));
-    for (let n = 1; n < this.newTokens; n++) token = argmax(read([token]));
+    for (let n = 1; n < newTokens; n++) token = argmax(read([token]));
   }
 
   /**

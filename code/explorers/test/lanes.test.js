@@ -18,24 +18,25 @@ function randomTransformer() {
 
 const model = randomTransformer();
 const prompt = [1, 5, 2, 7, 3];
-const lanesOf = (options) => new Lanes(model, prompt, { newTokens: 6, ...options });
+const lanesOf = (options) => new Lanes(model, prompt, options);
+const END = (lanes) => lanes.first + 5; // the step that writes the sixth token
 
 test("both lanes write what generate writes, however the prompt is cut", () => {
   for (const chunk of [0, 1, 2, 3, 4, 5]) {
-    const lanes = lanesOf({ chunk }), { recompute, cache } = lanes.after(lanes.steps);
+    const lanes = lanesOf({ chunk }), { recompute, cache } = lanes.after(END(lanes));
     const written = generate(model, prompt, 6);
     assert.deepEqual(cache.text, written);
     assert.deepEqual(recompute.text, written);
     assert.equal(lanes.cache.length, prompt.length + 5);
     assert.equal(recompute.passes.length, 6);
     assert.equal(cache.passes.length, Math.ceil(5 / (chunk || 5)) + 5);
-    for (const { distance } of lanes.compared(lanes.steps)) assert.ok(distance <= TOLERANCE, `apart by ${distance}`);
+    for (const { distance } of lanes.compared(END(lanes))) assert.ok(distance <= TOLERANCE, `apart by ${distance}`);
   }
 });
 
 test("an earlier step shows what was there then, whatever was computed since", () => {
   const lanes = lanesOf({ chunk: 2 });
-  lanes.after(lanes.steps);
+  lanes.after(END(lanes));
   const early = lanes.after(2);
   assert.deepEqual(early.cache.passes.map(({ ids }) => ids), [[1, 5], [2, 7]]);
   assert.deepEqual([early.recompute.passes.length, early.cache.text], [0, prompt]);
@@ -45,10 +46,10 @@ test("an earlier step shows what was there then, whatever was computed since", (
   assert.equal(lanes.compared(lanes.first).length, prompt.length);
 });
 
-test("new tokens end with the window", () => {
-  const lanes = lanesOf({ newTokens: 64 });
-  assert.equal(lanes.newTokens, 12 - 5 + 1);
-  assert.equal(lanes.after(lanes.steps).cache.text.length, 13);
+test("as many tokens can be written as the window has places, and one that is never read", () => {
+  const lanes = lanesOf({});
+  assert.equal(lanes.room, 12 - 5 + 1);
+  assert.equal(lanes.after(lanes.first + lanes.room - 1).cache.text.length, 13);
 });
 
 /** Return the value of an explanation's parts. */
@@ -61,7 +62,7 @@ const fold = ({ fold: parts }) => parts.map((part) => (typeof part === "string" 
 
 test("counts and distances come with a formula that gives them", () => {
   const lanes = lanesOf({ chunk: 2, fault: "position 0" });
-  for (let step = 1; step <= lanes.steps; step++) {
+  for (let step = 1; step <= END(lanes); step++) {
     const explain = lanes.explainer(step, 4), after = lanes.after(step);
     const check = (name, index, value) => {
       const found = explain({ name, index });
@@ -84,8 +85,8 @@ test("counts and distances come with a formula that gives them", () => {
 });
 
 test("numbers of both lanes are explained, each from its own lane", () => {
-  const lanes = lanesOf({ chunk: 2, fault: "position 0" }), { cache, recompute } = lanes.after(lanes.steps);
-  const explain = lanes.explainer(lanes.steps, 4), last = recompute.passes.at(-1);
+  const lanes = lanesOf({ chunk: 2, fault: "position 0" }), { cache, recompute } = lanes.after(END(lanes));
+  const explain = lanes.explainer(END(lanes), 4), last = recompute.passes.at(-1);
   for (let position = 0; position < last.ids.length; position++) {
     const pass = cache.passes.find(({ start, ids }) => position >= start && position < start + ids.length);
     const kept = explain({ name: "logits", index: [position, 4] });
@@ -104,8 +105,8 @@ test("numbers of both lanes are explained, each from its own lane", () => {
 
 test("faults set the lanes apart where they should, and only the lane with the cache", () => {
   const apart = (options) => {
-    const lanes = lanesOf(options), found = lanes.compared(lanes.steps).find(({ distance }) => distance > TOLERANCE);
-    assert.deepEqual(lanes.after(lanes.steps).recompute.text, generate(model, prompt, 6));
+    const lanes = lanesOf(options), found = lanes.compared(END(lanes)).find(({ distance }) => distance > TOLERANCE);
+    assert.deepEqual(lanes.after(END(lanes)).recompute.text, generate(model, prompt, 6));
     return found?.position ?? null;
   };
   assert.equal(apart({ fault: "position 0" }), 5); // the first decoded token
@@ -120,7 +121,7 @@ test("faults set the lanes apart where they should, and only the lane with the c
 test("a run writes the whole text again, and touches nothing that is shown", () => {
   const lanes = lanesOf({ chunk: 2 });
   lanes.after(2);
-  lanes.run("cache");
-  lanes.run("recompute");
+  lanes.run("cache", 6);
+  lanes.run("recompute", 6);
   assert.deepEqual([lanes.cache.length, lanes.texts.cache], [4, prompt]);
 });

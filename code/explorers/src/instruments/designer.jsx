@@ -94,7 +94,9 @@ function View({ state, set }) {
           <Dial {...dial("rope_theta")} label="base of the rotary angles" />
         </div>
       </details>
-      <ul class="gfx-ds-broken" role="alert">{design.broken.map(({ message }) => <li key={message}>{message}</li>)}</ul>
+      <div role="alert">
+        {design.broken.length > 0 && <ul class="gfx-ds-broken">{design.broken.map(({ message }) => <li key={message}>{message}</li>)}</ul>}
+      </div>
       {config && <Costs design={design} budget={budget} findings={findings} />}
       <File config={config} news={news} tell={tell} take={take} />
     </Frame>

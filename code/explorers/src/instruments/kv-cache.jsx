@@ -46,29 +46,30 @@ export const kvCache = {
 function View({ state, set, data }) {
   const { tiny: model, tinyVocabulary: vocabulary } = data, window = model.config.max_seq_len;
   const prompt = usePrompt(state.prompt, vocabulary, window, PROMPT);
-  const { new_tokens: newTokens, chunk } = state, fault = state.fault === "none" ? null : state.fault;
+  const { chunk } = state, fault = state.fault === "none" ? null : state.fault;
   const lanes = useMemo(
-    () => new Lanes(model, prompt.ids, { newTokens, chunk: Math.min(chunk, prompt.ids.length), fault }),
-    [model, String(prompt.ids), newTokens, chunk, fault],
+    () => new Lanes(model, prompt.ids, { chunk: Math.min(chunk, prompt.ids.length), fault }),
+    [model, String(prompt.ids), chunk, fault],
   );
-  const step = Math.min(state.step, lanes.steps);
+  const newTokens = Math.min(state.new_tokens, lanes.room), steps = lanes.first + newTokens - 1;
+  const step = Math.min(state.step, steps);
   const shown = useMemo(() => ({ after: lanes.after(step), compared: lanes.compared(step) }), [lanes, step]);
   const explainer = useMemo(() => lanes.explainer(step, BYTES), [lanes, step]);
-  const told = { lanes, step, vocabulary, ...shown };
+  const told = { lanes, step, steps, newTokens, vocabulary, ...shown };
   return (
     <Frame explainer={explainer} sentence={sentence(told)} twin={() => twin(told)}>
       <Prompt value={prompt.text} error={prompt.error} vocabulary={vocabulary} max={window} onChange={(text) => set({ prompt: text })} />
       <Row>
-        <Slider label="tokens to write" value={lanes.newTokens} min={1} max={Math.min(MOST, window - prompt.ids.length + 1)} onChange={(n) => set({ new_tokens: n })} />
+        <Slider label="tokens to write" value={newTokens} min={1} max={Math.min(MOST, lanes.room)} onChange={(n) => set({ new_tokens: n })} />
         <Slider label="prompt in pieces of" value={chunk < prompt.ids.length ? chunk : 0} min={0} max={prompt.ids.length - 1} show={(n) => (n ? String(n) : "all")} onChange={(n) => set({ chunk: n })} />
       </Row>
       <Choice label="Fault in the cached lane" value={state.fault} options={Object.entries(FAULT_WORDS).map(([name, [label]]) => [name, label])} onChange={(name) => set({ fault: name })} />
       {fault && <p>{FAULT_WORDS[fault][1]}</p>}
-      <Steps step={step} steps={lanes.steps} onStep={(n) => set({ step: n })} />
+      <Steps step={step} steps={steps} onStep={(n) => set({ step: n })} />
       {LANES.map(([name, label, what]) => <Lane key={name} {...told} name={name} label={label} what={what} />)}
       <Row>
         <Costs {...told} />
-        <Time lanes={lanes} />
+        <Time key={newTokens} lanes={lanes} newTokens={newTokens} />
       </Row>
       <Slots {...told} />
       <Agreement {...told} />
@@ -164,13 +165,13 @@ function Costs({ after, lanes, step }) {
 // Time
 
 /** Measures both lanes on the reader's machine, in short slices, when asked to. */
-function Time({ lanes }) {
+function Time({ lanes, newTokens }) {
   const [asked, ask] = useState(null); // the lanes for which the reader wants times
   const [times, setTimes] = useState(null);
   useEffect(() => {
     if (asked !== lanes) return undefined;
     let timer;
-    const run = measuring(lanes);
+    const run = measuring(lanes, newTokens);
     const go = () => {
       const { done, value } = run.next();
       if (done) setTimes({ lanes, ...value });
@@ -185,7 +186,7 @@ function Time({ lanes }) {
       <Button onClick={() => ask(lanes)} disabled={busy || known}>{busy ? "Measuring …" : "Measure the time on your machine"}</Button>
       {known && (
         <p role="status">
-          On your machine, in this page, all {lanes.newTokens} tokens take {number(times.recompute, 3)} ms recomputed
+          On your machine, in this page, all {newTokens} tokens take {number(times.recompute, 3)} ms recomputed
           and {number(times.cache, 3)} ms with the cache (the shortest of {REPEATS} measurements each).
         </p>
       )}
@@ -194,11 +195,11 @@ function Time({ lanes }) {
 }
 
 /** Measure in slices; return milliseconds of each lane for its whole text. */
-function* measuring(lanes) {
+function* measuring(lanes, newTokens) {
   const shortest = { recompute: Infinity, cache: Infinity };
   for (let n = 0; n <= REPEATS; n++) {
     for (const name of Object.keys(shortest)) {
-      const time = slice(() => lanes.run(name));
+      const time = slice(() => lanes.run(name, newTokens));
       if (n > 0) shortest[name] = Math.min(shortest[name], time); // the first warms up
       yield;
     }
@@ -221,8 +222,8 @@ function slice(call) {
 // The cache
 
 /** The cache: a place for each block, key head and position, of keys and of values; one can be opened. */
-function Slots({ after, lanes, step, vocabulary }) {
-  const { model: { config }, prompt, newTokens } = lanes;
+function Slots({ after, lanes, step, newTokens, vocabulary }) {
+  const { model: { config }, prompt } = lanes;
   const [chosen, choose] = useState({ n: 0 });
   const [block, setBlock] = useState(0);
   const width = Math.min(config.max_seq_len, Math.max(16, prompt.length + newTokens));
@@ -373,7 +374,7 @@ function sentence({ lanes, step, after, compared, vocabulary }) {
   return `${wrote}; ${agree}; ${counts}.`;
 }
 
-function twin({ lanes, step, after, compared, vocabulary }) {
+function twin({ step, steps, after, compared, vocabulary }) {
   const word = (id) => (id === null ? "" : vocabulary.word(id));
   const passes = LANES.map(([name, label]) => ({
     caption: `${label}: its passes`,
@@ -388,7 +389,7 @@ function twin({ lanes, step, after, compared, vocabulary }) {
     rows: compared.map((line) => [line.position, ...line[key]]),
   });
   return [...passes, logits("recompute", "again"), logits("cache", "kept"), {
-    caption: `Distance of the logits after step ${step} of ${lanes.steps}`,
+    caption: `Distance of the logits after step ${step} of ${steps}`,
     columns: ["position", "largest |Δz|", "at"],
     rows: compared.map(({ position, distance, word: id }) => [position, String(distance), vocabulary.word(id)]),
   }];

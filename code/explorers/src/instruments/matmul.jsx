@@ -173,6 +173,7 @@ function Cells(props) {
 const Grid = memo(function Grid({ of, cells, full, role, rows, columns, printed, litRow, litColumn, current = [], chosen, partial = null, pointed, sizes, point, onChoose }) {
   const [active, setActive] = useState([0, 0]);
   const box = useScrollTo(chosen ?? current);
+  useLitColumn(box, litColumn);
   const width = columns.length, [low, high] = huesOf(role);
   const focus = chosen ?? [Math.min(active[0], cells.length - 1), Math.min(active[1], width - 1)];
   const touch = (event) => {
@@ -202,7 +203,7 @@ const Grid = memo(function Grid({ of, cells, full, role, rows, columns, printed,
         <tbody>
           {cells.map((line, r) => (
             <Line
-              key={r} line={line} from={r * width} word={rows[r]} full={full} printed={printed} lit={r === litRow} litColumn={litColumn}
+              key={r} line={line} from={r * width} word={rows[r]} full={full} printed={printed} lit={r === litRow}
               current={current[0] === r ? current[1] : -1} chosen={chosen?.[0] === r ? chosen[1] : -1} partial={chosen?.[0] === r ? partial : null}
               pointed={pointed[0] === r ? pointed[1] : -1} focus={focus[0] === r ? focus[1] : -1}
             />
@@ -225,6 +226,16 @@ function useScrollTo([r, c]) {
   return box;
 }
 
+/** Frame the cells of a column: by hand, as drawing every row again would take longer than a frame. */
+function useLitColumn(box, column) {
+  useLayoutEffect(() => {
+    if (column === undefined) return undefined;
+    const cells = Array.from(box.current.querySelectorAll("tbody tr"), (row) => row.cells[column + 1]).filter(Boolean);
+    cells.forEach((cell) => cell.classList.add("gfx-lit"));
+    return () => cells.forEach((cell) => cell.classList.remove("gfx-lit"));
+  });
+}
+
 /** Return what arrow keys do in the result: they choose the cell they lead to. */
 function chosenBy(height, width, onChoose) {
   return (event) => {
@@ -236,7 +247,7 @@ function chosenBy(height, width, onChoose) {
   };
 }
 
-const Line = memo(function Line({ line, from, word, full, printed, lit, litColumn, current, chosen, partial, pointed, focus }) {
+const Line = memo(function Line({ line, from, word, full, printed, lit, current, chosen, partial, pointed, focus }) {
   return (
     <tr>
       <th scope="row">{word}</th>
@@ -244,7 +255,7 @@ const Line = memo(function Line({ line, from, word, full, printed, lit, litColum
         const value = c === chosen && partial !== null ? partial : ref.value;
         const step = full ? stepOf(Math.abs(value) / full) : 0, shown = number(value);
         const marks = [
-          value < 0 ? "gfx-low" : "gfx-high", step === 100 && "gfx-deep", (lit || c === litColumn) && "gfx-lit",
+          value < 0 ? "gfx-low" : "gfx-high", step === 100 && "gfx-deep", lit && "gfx-lit",
           c === current && "gfx-made", (c === chosen || c === pointed) && "gfx-pointed",
         ];
         return (
