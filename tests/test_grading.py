@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -252,19 +253,29 @@ def survivors() -> list[psutil.Process]:
     return [p for p in everyone if (p.info["environ"] or {}).get("GLASSFORMER_TEST_MARK") == "1"]
 
 
-@pytest.mark.parametrize("session", ["False", "True"])
-def test_no_child_survives(session):
-    body = f"""import os, subprocess
+@pytest.mark.parametrize("end", ["pass", "os.kill(os.getppid(), 9); time.sleep(60)"])
+def test_no_child_survives(end):
+    body = f"""import os, subprocess, time
 environment = {{**os.environ, "GLASSFORMER_TEST_MARK": "1"}}
-subprocess.Popen(["sleep", "600"], start_new_session={session}, env=environment)
+subprocess.Popen(["sleep", "600"], start_new_session=True, env=environment)
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.execvpe("sleep", ["sleep", "600"], environment)
     os._exit(0)
+os.wait()
+{end}
 {RIGHT}"""
-    assert grade(function(body)).status == "passed"
+    assert grade(function(body)).status == ("passed" if end == "pass" else "failed")
     assert not survivors()
+
+
+def test_survivors_are_seen():
+    environment = {**os.environ, "GLASSFORMER_TEST_MARK": "1"}
+    child = subprocess.Popen(["sleep", "600"], env=environment)
+    assert survivors()
+    child.kill()
+    child.wait()
 
 
 # Resources ----------------------------------------------------------------------------------------

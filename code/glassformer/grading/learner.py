@@ -53,7 +53,7 @@ class Work:
 def warden(leash: socket.socket, line: socket.socket, work: Work) -> None:
     """Start the learner's process; tell on the leash how it ended; leave nothing behind."""
     os.setsid()
-    _prctl(_SUBREAPER, 1)
+    inherit_orphans()
     learner = os.fork()
     if learner == 0:
         try:
@@ -66,6 +66,11 @@ def warden(leash: socket.socket, line: socket.socket, work: Work) -> None:
     with contextlib.suppress(OSError):
         leash.sendall(ended.encode())
     os._exit(0)
+
+
+def inherit_orphans() -> None:
+    """Become the parent of all processes below this one that lose theirs."""
+    _prctl(_SUBREAPER, 1)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -90,13 +95,18 @@ def _watch(learner: int, leash: socket.socket) -> str:
                 return "processes"
 
 
+def kill(processes: list[psutil.Process]) -> None:
+    """Kill processes that may be gone already."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
 def _kill_descendants() -> None:
-    """Kill all processes below this one, until there are none; a subreaper inherits the orphans."""
+    """Kill all processes below this one, until there are none; orphans are among them."""
     me = psutil.Process()
     while left := me.children(recursive=True):
-        for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill(left)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -16,11 +16,14 @@ import time
 import types
 from collections.abc import Iterator, Sequence
 
+import psutil
+
 from .channel import Channel, Closed, TooMuch
-from .learner import MOST_PROCESSES, Work, warden
+from .learner import MOST_PROCESSES, Work, kill, warden
 from .responding import Lost, too_long
 
 CELLS_SECONDS = 5.0  # for running all cells of a notebook once
+_wardens: set[int] = set()  # of this process's sandboxes
 _START_SECONDS = 120.0  # the first process waits until the server has imported torch
 
 
@@ -49,6 +52,7 @@ class Sandbox:
         self._process = _forkserver().Process(target=warden, args=(far_leash, far_line, work))
         with _without_main():
             self._process.start()
+        _wardens.add(self._process.pid)
         far_leash.close()
         far_line.close()
 
@@ -116,14 +120,26 @@ class Sandbox:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        _wardens.discard(self._process.pid)
+        _kill_orphans()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _forkserver():
     """Return the way to start processes from a server that has imported torch once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([warden.__module__])
+    context.set_forkserver_preload([f"{__package__}.server"])
     return context
+
+
+def _kill_orphans() -> None:
+    """Kill what answers left behind that ended their own wardens."""
+    for server in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "multiprocessing.forkserver" in " ".join(server.cmdline()):
+                orphans = [child for child in server.children() if child.pid not in _wardens]
+                kill([below for child in orphans for below in child.children(recursive=True)])
+                kill(orphans)
 
 
 @contextlib.contextmanager
