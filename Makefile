@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test bundle serve chapters lint bench clean
+.PHONY: help book test bundle serve chapters exercises lint bench clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
 
 test: $(VENV)/installed bundle  ## Run the whole test suite: chapters and browser included
 	@$(BIN)/python tests/browser/chromium.py
-	$(BIN)/python -m pytest -n $(WORKERS) --nbval tests book
+	$(BIN)/python -m pytest -n $(WORKERS) --nbval tests book exercises
 
 # The explorers' tools, installed again only when their lock file has changed.
 $(EXPLORERS)/node_modules/.installed: $(EXPLORERS)/package-lock.json
@@ -49,6 +49,9 @@ serve: book  ## Build, then serve the site on this machine, at port 8000
 
 chapters: $(VENV)/installed  ## Execute the notebooks again, in place (CHAPTERS=book/… for some)
 	$(BIN)/python -m glassformer.notebooks $(CHAPTERS)
+
+exercises: $(VENV)/installed  ## Write the exercise notebooks again from their exercises
+	$(BIN)/python -m glassformer.exercises.notebooks exercises
 
 lint: $(VENV)/installed  ## Check style and formatting
 	$(BIN)/ruff check .

@@ -9,7 +9,9 @@ import sys
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
+from glassformer.cli import app
 from glassformer.config import TransformerConfig
 from glassformer.exercises.bank import chapter_exercises, chapters
 from glassformer.exercises.notebooks import notebook
@@ -48,8 +50,6 @@ def test_the_command_is_installed():
     from importlib.metadata import entry_points
 
     (command,) = (e for e in entry_points(group="console_scripts") if e.name == "glassformer")
-    from glassformer.cli import app
-
     assert command.load() is app
 
 
@@ -69,6 +69,12 @@ def test_nothing_to_grade_has_status_2_and_one_line(tmp_path):
     done = run("grade", tmp_path / "nowhere")
     assert done.returncode == 2 and not done.stdout
     assert done.stderr.count("\n") == 1 and "nothing to grade" in done.stderr
+
+
+def test_where_processes_cannot_be_forked_is_said(design, monkeypatch):
+    monkeypatch.delattr(os, "fork")
+    done = CliRunner().invoke(app, ["grade", str(design)])
+    assert done.exit_code == 2 and "needs Linux or macOS" in done.stderr
 
 
 def test_a_solved_notebook_has_status_0(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,9 @@ def grade(
 
     The exit status is 0 if all points were earned, 1 if not, 2 if there is nothing to grade.
     """
+    if not hasattr(os, "fork"):
+        Console(stderr=True).print("Grading needs Linux or macOS; on Windows, use `check` or WSL.")
+        raise typer.Exit(2)
     from .grading.submission import NothingToGrade, grade_submission
 
     console = Console()
