@@ -13,7 +13,7 @@ SITES = ("http_site", "file_site")
 
 
 def opener(request, visit, page: str, name: str) -> Callable[..., Locator]:
-    """Return a function that opens an explorer's page in a state and returns the explorer's part."""
+    """Return a function that opens an explorer in a state and returns its part of the page."""
 
     def open_explorer(over: str = "http_site", theme: str = "light", width: int = 1440, **state):
         address = f"{request.getfixturevalue(over)}/{page}"
@@ -59,7 +59,7 @@ def cell(part: Locator, name: str, row: int, column: int) -> Locator:
 
 
 def twin(part: Locator) -> dict[str, list[list[str]]]:
-    """Return the tables behind “As a table” by their captions, each a list of rows with their heads."""
+    """Return the tables behind “As a table” by caption, each a list of rows with their heads."""
     if part.locator(".gfx-twin[open]").count() == 0:
         part.get_by_text("As a table").click()
     return part.locator(".gfx-twin").evaluate(

@@ -39,7 +39,7 @@ function View({ state, set, data }) {
       )}
       <RowSum seen={pass.seen} at={at} id={prompt.ids[at]} word={words[at]} />
       <Matrix name="h0" tensor={pass.seen.h0} role="residual" rows={words} lit={LIT[at]} />
-      <h4>Which token vectors point the same way?</h4>
+      <p class="gfx-embedding-head">Which token vectors point the same way?</p>
       <Maps tables={tables} a={a} b={b} words={vocabulary.words} set={set} />
       <Row>
         <Select label="A token" value={vocabulary.word(a)} options={vocabulary.words.map((word) => [word, word])} onChange={(word) => set({ token: word })} />
@@ -137,7 +137,7 @@ function Nearest({ tables: { before, after }, a, vocabulary }) {
   const rows = order[0].slice(0, SHOWN).map((_, n) => [
     String(n + 1), ...lists.flatMap((likeness, l) => [vocabulary.word(order[l][n]), likeness.ref("cosine", a, order[l][n])]),
   ]);
-  const columns = lists.flatMap(({ when }) => [when === "before" ? "as drawn" : "trained", ""]);
+  const columns = lists.flatMap(({ when }) => [when === "before" ? "as drawn" : "trained", "cosine"]);
   return <Figures label={`Nearest to ${vocabulary.word(a)}`} columns={[`nearest to ${vocabulary.word(a)}`, ...columns]} rows={rows} />;
 }
 

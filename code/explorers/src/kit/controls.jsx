@@ -12,7 +12,7 @@ export function Slider({ label, value, min, max, step = 1, show = String, onChan
         id={id} type="range" min={min} max={max} step={step} value={value} aria-valuetext={show(value)}
         onInput={(event) => onChange(Number(event.currentTarget.value))}
       />
-      <output for={id}>{show(value)}</output>
+      <output for={id} aria-live="off">{show(value)}</output>
     </div>
   );
 }

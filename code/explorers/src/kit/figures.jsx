@@ -38,7 +38,7 @@ const Grid = memo(function Grid({ label, columns, rows, point, pointed }) {
   return (
     <div class="gfx-scroll">
       <table class="gfx-table gfx-figures" role="grid" aria-label={label} onPointerOver={at} onFocusIn={at} onClick={at} onKeyDown={move}>
-        <thead><tr>{columns.map((column, n) => <th key={n} scope="col">{column}</th>)}</tr></thead>
+        <thead><tr>{columns.map((column, n) => (column ? <th key={n} scope="col">{column}</th> : <td key={n} />))}</tr></thead>
         <tbody>
           {rows.map(([head, ...cells], r) => (
             <tr key={r}>

@@ -229,7 +229,7 @@ export function Table({ caption, columns, rows }) {
     <div class="gfx-scroll" tabindex="0" role="group" aria-label={caption}>
       <table class="gfx-table">
         <caption>{caption}</caption>
-        <thead><tr>{columns.map((column, n) => <th key={n} scope="col">{column}</th>)}</tr></thead>
+        <thead><tr>{columns.map((column, n) => (column ? <th key={n} scope="col">{column}</th> : <td key={n} />))}</tr></thead>
         <tbody>
           {rows.map((row, n) => (
             <tr key={n}>
