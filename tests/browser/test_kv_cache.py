@@ -177,7 +177,7 @@ def test_faults_throw_the_logits_as_far_as_in_pytorch(lanes, tiny, fault, chunk,
     shown = [row[-1] for row in figures(part, "What both lanes say")]
     assert shown == [f"{distance:.2f}" for distance in off]
     caption = f"Distance of the logits after step {len(pieces)} of {len(pieces)}"
-    full = [float(row[1]) for row in twin(part, caption)]
+    full = [to_number(row[1]) for row in twin(part, caption)]
     assert full == pytest.approx(off.tolist(), abs=1e-10)
     for line, logits in zip(twin(part, "Logits, cache"), wrong, strict=True):
         assert [to_number(cell) for cell in line[1:]] == pytest.approx(logits.tolist(), abs=6e-5)

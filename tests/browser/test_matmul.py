@@ -123,7 +123,7 @@ def test_factors_and_product_are_those_of_pytorch(matmul, models, which, product
     table = part.locator(".gfx-twin table").nth(1)
     expect(table).to_be_visible()
     full = [
-        [float(t) for t in row.locator("td").all_inner_texts()]
+        [to_number(t) for t in row.locator("td").all_inner_texts()]
         for row in table.locator("tbody tr").all()
     ]
     torch.testing.assert_close(

@@ -94,7 +94,8 @@ export class Lanes {
       if (recompute.text[position] !== cache.text[position]) break;
       const pass = passAt(cache.passes, position);
       const again = row(last.seen.logits, position), kept = row(pass.seen.logits, position - pass.start);
-      const apart = again.map((logit, id) => Math.abs(logit - kept[id])), word = argmax(apart);
+      const apart = again.map((logit, id) => (Object.is(logit, kept[id]) ? 0 : Math.abs(logit - kept[id])));
+      const word = argmax(apart);
       found.push({ position, again, kept, word, distance: apart[word] });
     }
     return found;
@@ -201,7 +202,9 @@ function distanceOf({ position, word, again, kept, distance }) {
   const logit = (name, value) => ({ name, index: [position, word], value });
   return explanation({ name: "distance", index: [position] }, distance, {
     symbol: "|Δz|",
-    parts: ["|", logit(`${AGAIN}logits`, again[word]), " − ", logit("logits", kept[word]), "|"],
+    parts: Number.isFinite(distance) && !Number.isFinite(again[word])
+      ? []
+      : ["|", logit(`${AGAIN}logits`, again[word]), " − ", logit("logits", kept[word]), "|"],
     note: `the largest of ${again.length} such distances`,
   });
 }

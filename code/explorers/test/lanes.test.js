@@ -125,3 +125,15 @@ test("a run writes the whole text again, and touches nothing that is shown", () 
   lanes.run("recompute", 6);
   assert.deepEqual([lanes.cache.length, lanes.texts.cache], [4, prompt]);
 });
+
+test("lanes that both say NaN or infinity agree, and a difference to them is one", () => {
+  const broken = randomTransformer();
+  broken.weights["output.weight"].data.set([NaN, Infinity]);
+  const lanes = new Lanes(broken, prompt, { chunk: 2 });
+  for (const { position, distance } of lanes.compared(4)) {
+    assert.ok(distance <= TOLERANCE, `apart by ${distance}`);
+    assert.equal(lanes.explainer(4, 4)({ name: "distance", index: [position] }).value, distance);
+  }
+  lanes.after(4).cache.passes[0].seen.logits.data[0] = 1;
+  assert.ok(Number.isNaN(lanes.compared(4)[0].distance));
+});

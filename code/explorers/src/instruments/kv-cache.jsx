@@ -7,7 +7,7 @@ import { symbolOf } from "../provenance.js";
 import { memo } from "../kit/memo.jsx";
 import { cellOf, destination } from "../kit/matrix.jsx";
 import {
-  Button, Choice, Figures, Frame, Matrix, Prompt, Row, Slider, Value, choice, count, number, percent, text,
+  Button, Choice, Figures, Frame, Matrix, Prompt, Row, Slider, Value, choice, count, exact, number, percent, text,
   usePrompt, whole,
 } from "../kit/index.js";
 
@@ -391,6 +391,6 @@ function twin({ step, steps, after, compared, vocabulary }) {
   return [...passes, logits("recompute", "again"), logits("cache", "kept"), {
     caption: `Distance of the logits after step ${step} of ${steps}`,
     columns: ["position", "largest |Δz|", "at"],
-    rows: compared.map(({ position, distance, word: id }) => [position, String(distance), vocabulary.word(id)]),
+    rows: compared.map(({ position, distance, word: id }) => [position, exact(distance), vocabulary.word(id)]),
   }];
 }

@@ -8,7 +8,7 @@ import { huesOf, stepOf } from "../kit/colour.js";
 import { cellOf, destination } from "../kit/matrix.jsx";
 import { memo } from "../kit/memo.jsx";
 import {
-  Button, Choice, Figures, Frame, Matrix, Plot, Pointing, Prompt, Row, Select, Slider, Value, choice, keyOf, number,
+  Button, Choice, Figures, Frame, Matrix, Plot, Pointing, Prompt, Row, Select, Slider, Value, choice, exact, keyOf, number,
   percent, readPrompt, shape, text, usePrompt, whole,
 } from "../kit/index.js";
 
@@ -352,12 +352,12 @@ function twin({ filled, product, row, column, words, columns }) {
     {
       caption: `Row ${words[row]} times column ${columns[column]}, all terms`,
       columns: ["term", symbolOf(product.names[0]), symbolOf(product.names[1]), "product", "sum so far"],
-      rows: terms.map((refs, i) => [i, ...refs.map(({ value }) => String(value))]),
+      rows: terms.map((refs, i) => [i, ...refs.map(({ value }) => exact(value))]),
     },
     {
       caption: "The product",
       columns: ["row", ...columns],
-      rows: filled.cells.map((line, r) => [words[r], ...line.map(({ value }) => String(value))]),
+      rows: filled.cells.map((line, r) => [words[r], ...line.map(({ value }) => exact(value))]),
     },
   ];
 }
