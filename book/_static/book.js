@@ -20,10 +20,10 @@ addEventListener("load", () => {
 addEventListener("load", () => {
   const each = (selector, change) => document.querySelectorAll(selector).forEach(change);
   each(".search-button-field", (button) => button.removeAttribute("aria-label"));
-  each(".theme-switch-button svg", (icon) => {
-    icon.replaceChildren(...icon.querySelectorAll("path"));
-    icon.removeAttribute("aria-labelledby");
-    icon.removeAttribute("role");
+  // Before or after the theme has drawn them as SVG.
+  each(".theme-switch-button .theme-switch", (icon) => {
+    icon.querySelector("title")?.remove();
+    for (const name of ["title", "aria-labelledby", "role"]) icon.removeAttribute(name);
     icon.setAttribute("aria-hidden", "true");
   });
   each("#pst-primary-sidebar", (bar) => {

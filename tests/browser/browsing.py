@@ -123,11 +123,20 @@ def watched(browser: Browser, own: str, theme: str = "light", width: int = DESK)
 # What to do with a page --------------------------------------------------------------------------
 
 
+SETTLED = """async () => {
+  const frame = () => new Promise(requestAnimationFrame);
+  await frame().then(frame);
+  const running = document.getAnimations().filter((a) => a instanceof CSSTransition);
+  await Promise.allSettled(running.map((transition) => transition.finished));
+}"""
+
+
 def look(page: Page, theme: str, width: int) -> None:
     """Show the page in a theme and at a width, without loading it again."""
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
     page.wait_for_function("t => document.documentElement.dataset.theme === t", arg=theme)
+    page.evaluate(SETTLED)
 
 
 def mathematics_drawn(page: Page) -> None:

@@ -50,7 +50,7 @@ def test_a_page_from_disk_is_complete_without_a_network(visit, file_site, name):
     page = visit(f"{file_site}/{name}", "dark", PHONE)
     page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
     mathematics_drawn(page)
-    assert page.locator("h1").first.is_visible()
+    page.locator("h1:visible").first.wait_for()
 
 
 @pytest.mark.parametrize("over", ["http_site", "file_site"])
@@ -64,7 +64,8 @@ def test_search_finds_the_causal_mask(visit, request, over):
     assert any("04_attention" in link.get_attribute("href") for link in found.all())
     found.first.click()
     page.wait_for_load_state()
-    assert "/book/" in page.url and page.locator("h1").first.is_visible()
+    assert "/book/" in page.url
+    page.locator("h1:visible").first.wait_for()
 
 
 @pytest.mark.parametrize("theme", THEMES)
