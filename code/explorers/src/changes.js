@@ -105,9 +105,13 @@ export function typedNumber(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/.test(plain) ? Number(plain) : null;
 }
 
-/** Return a number moved by a step, without the rounding that would write 0.30000000000000004. */
-export function nudged(value, step) {
-  return Number((value + step).toPrecision(12));
+/**
+ * Return a weight moved by a step, without the rounding that would write 0.30000000000000004; steps
+ * there and back lead to its own value again.
+ */
+export function nudged(value, step, own) {
+  const to = Number((value + step).toPrecision(12));
+  return Math.abs(to - own) < 1e-9 ? own : to;
 }
 
 // Numbers that move

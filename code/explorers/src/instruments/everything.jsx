@@ -75,7 +75,7 @@ const LINES = [
     columns: [
       [stream("h0", "H₀, again", { echo: true })],
       [stream("r1", "+ A V = R₁")],
-      [stream(`${norm(1)}.weight`, "γ₁"), stream(`${norm(1)}.bias`, "β₁"), stream("n1", "N₁ = norm(R₁) · γ₁ + β₁")],
+      [stream(`${norm(1)}.weight`, "· γ₁"), stream(`${norm(1)}.bias`, "+ β₁"), stream("n1", "N₁ = norm(R₁)")],
     ],
   }],
   [{
@@ -86,11 +86,11 @@ const LINES = [
     ],
   }],
   [{
-    title: "Residual and norm", line: "joins", says: "The network's answer joins the stream, and a second norm prepares it for the head.",
+    title: "Residual and norm again", line: "joins", says: "The network's answer joins the stream, and a second norm prepares it for the head.",
     columns: [
       [stream("n1", "N₁, again", { echo: true })],
       [stream("r2", "+ F = R₂")],
-      [stream(`${norm(2)}.weight`, "γ₂"), stream(`${norm(2)}.bias`, "β₂"), stream("h_out", "H_out = norm(R₂) · γ₂ + β₂")],
+      [stream(`${norm(2)}.weight`, "· γ₂"), stream(`${norm(2)}.bias`, "+ β₂"), stream("h_out", "H_out = norm(R₂)")],
     ],
   }],
   [{
@@ -137,7 +137,7 @@ function View({ state, set, data }) {
     wish.current = null;
     if (!current) return;
     bringIntoView(map.current, panel.current, held, pass.numbers);
-    if (current.keyboard) panel.current.querySelector(".gfx-ev-first :is(.gfx-ref, input), .gfx-ev-back")?.focus({ preventScroll: true });
+    if (current.keyboard) focusFirst(panel.current);
   });
 
   const go = (ref, { keyboard = byKeyboard(panel.current) } = {}) => {
@@ -150,7 +150,7 @@ function View({ state, set, data }) {
     if (!isFull(changes, ref)) set({ changes: withChange(groot, state.changes, ref, value) });
   };
   const now = useRef(null); // what the hands below need of the last drawing
-  now.current = { map, go, peek, change, numbers: pass.numbers };
+  now.current = { go, peek, change, numbers: pass.numbers, own: base.numbers };
   const hands = useMemo(() => handsOf(now), []);
   const pointing = useMemo(() => ({ pointed: null, point: (ref) => now.current.go(ref), made: new Set() }), []);
   const marks = useMarks(pass.numbers, { found, glimpse, trail, changes });
@@ -273,9 +273,9 @@ function handsOf(now) {
   const press = (event) => {
     const ref = refAt(event.target);
     if (!ref || event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = { "+": STEP, "=": STEP, "-": -STEP }[event.key], { numbers, change } = now.current;
+    const step = { "+": STEP, "=": STEP, "-": -STEP }[event.key], { numbers, own, change } = now.current;
     if (event.key === "Enter" || event.key === " ") now.current.go(ref, { keyboard: true });
-    else if (step && isWeight(ref.name)) change(ref, nudged(valueAt(numbers, ref), step));
+    else if (step && isWeight(ref.name)) change(ref, nudged(valueAt(numbers, ref), step, valueAt(own, ref)));
     else if (!walkTo(event)) return;
     event.preventDefault();
   };
@@ -313,6 +313,12 @@ function isWeight(name) {
 function byKeyboard(element) {
   const { activeElement } = document;
   return Boolean(element?.contains(activeElement) && activeElement.matches(":focus-visible"));
+}
+
+/** Focus what leads on from the number in the panel: its first operand, its editor, or the way back. */
+function focusFirst(panel) {
+  const first = panel.querySelector(".gfx-ev-formula :is(.gfx-ref, input)") ?? panel.querySelector(".gfx-ev-back");
+  first.focus({ preventScroll: true });
 }
 
 /** Return the cell of a number: of two that show the same, the one in view, else the first. */
@@ -364,15 +370,15 @@ function Stage({ stage, place, numbers, base, difference, marks, names }) {
 const Block = memo(function Block({ top, names, ...props }) {
   const { name, title, role, turned, rowsOf, columns, single, echo, tensor } = props;
   const plan = layOut(tensor.shape, turned, rowsOf && names[rowsOf]), inWords = IN_WORDS.includes(name);
-  const headed = top || Boolean(columns), upright = inWords || (Boolean(columns) && !single);
+  const square = Boolean(columns) && !single, headed = top || Boolean(columns), upright = inWords || square;
   const heads = columns ? names[columns] : inWords ? names.vocabulary : names.dims;
   return (
     <figure
-      class={`gfx-ev-block${isWeight(name) ? " gfx-ev-weight" : ""}${echo ? " gfx-ev-echo" : ""}`}
+      class={`gfx-ev-block${isWeight(name) ? " gfx-ev-weight" : ""}${echo ? " gfx-ev-echo" : ""}${square ? " gfx-ev-square" : ""}`}
       style={{ "--n": plan.width, "--rows": plan.height, "--head": headed ? (upright ? "58px" : "15px") : "0px" }}
     >
       <figcaption>
-        <b style={{ color: `var(--gf-${role})` }}>{title}</b> <span class="gfx-muted">{shape(tensor.shape)}</span>
+        <b style={{ color: `var(--gf-${role})` }}>{title}</b> {!square && <span class="gfx-muted">{shape(tensor.shape)}</span>}
         {!echo && <Copy label="copy" name={`Copy ${name} as Python`} text={() => asPython(name, tensor)} />}
       </figcaption>
       <Cells {...props} plan={plan} heads={headed ? heads : null} upright={upright} sides={sidesOf(props, plan.height, names)} />
@@ -514,7 +520,7 @@ function Changes({ changes, difference, set, go, change }) {
         const symbol = term(name, ...index);
         return (
           <span key={symbol} class="gfx-ev-change">
-            <button type="button" class="gfx-ref" aria-label={`Go to ${symbol}`} onClick={() => go({ name, index })}>{symbol} {number(before)} → {number(value)}</button>
+            <button type="button" class="gfx-ref" title="Go to this weight" onClick={() => go({ name, index })}>{symbol} {number(before)} → {number(value)}</button>
             <button type="button" class="gfx-ref" aria-label={`Restore ${symbol}`} onClick={() => change({ name, index }, before)}>×</button>
           </span>
         );
@@ -538,12 +544,12 @@ function Panel({ panel, map, found, held, trail, go, change, full, base, numbers
   return (
     <div class="gfx-ev-panel" ref={panel} role="group" aria-label="How this number is made" onKeyDown={press}>
       <Trail trail={trail} back={back} go={go} />
-      <div class="gfx-ev-formula gfx-ev-first" tabindex="0" role="group" aria-label="Formula">
+      <div class="gfx-formula gfx-ev-formula" tabindex="0" role="group" aria-label="Formula">
         <p class="gfx-formula-rule">
           <b>{symbolOf(name)}</b> <span class="gfx-mono">{keyOf(found)}</span>
           {found.parts.length > 0 && <span class="gfx-mono gfx-muted"> {found.rule}</span>}
         </p>
-        <p>
+        <p class="gfx-formula-filled">
           <b class="gfx-value">{number(value, 6)}</b>
           {found.parts.length > 0 && <> = <Parts key={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
           {!Object.is(before, value) && <span class="gfx-muted gfx-ev-was"> (was {number(before, 6)}, so {signed(value - before, 6)})</span>}
@@ -585,7 +591,7 @@ function Editor({ symbol, value, before, full, onChange }) {
   };
   const nudge = (step) => {
     setTyped(null);
-    onChange(nudged(value, step));
+    onChange(nudged(value, step, before));
   };
   const press = (event) => {
     const step = { ArrowUp: STEP, ArrowDown: -STEP }[event.key];
