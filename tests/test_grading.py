@@ -240,23 +240,25 @@ def test_a_cell_that_never_ends_is_left_out(two_seconds):
 
 
 def test_a_thread_that_runs_on_is_ended():
-    thread = (
-        "import threading\ndef run():\n    while True: pass\nthreading.Thread(target=run).start()"
-    )
-    assert grade(function(f"{thread}\n{RIGHT}")).status in ("passed", "failed")
-    assert not survivors()
+    thread = "import os, threading\ndef run():\n    while True: pass\n"
+    thread += "threading.Thread(target=run).start()\nraise ValueError(f'process {os.getpid()} end')"
+    process = told(grade(function(thread))).partition("process ")[2].split()[0]
+    assert not psutil.pid_exists(int(process))
+
+
+MARK = str(os.getpid())  # in the environment of what answers start, so that it can be found
 
 
 def survivors() -> list[psutil.Process]:
     """Return processes of answers that are still there."""
     everyone = psutil.process_iter(["environ"])
-    return [p for p in everyone if (p.info["environ"] or {}).get("GLASSFORMER_TEST_MARK") == "1"]
+    return [p for p in everyone if (p.info["environ"] or {}).get("GLASSFORMER_TEST_MARK") == MARK]
 
 
 @pytest.mark.parametrize("end", ["pass", "os.kill(os.getppid(), 9); time.sleep(60)"])
 def test_no_child_survives(end):
     body = f"""import os, subprocess, time
-environment = {{**os.environ, "GLASSFORMER_TEST_MARK": "1"}}
+environment = {{**os.environ, "GLASSFORMER_TEST_MARK": "{MARK}"}}
 subprocess.Popen(["sleep", "600"], start_new_session=True, env=environment)
 if os.fork() == 0:
     os.setsid()
@@ -271,7 +273,7 @@ os.wait()
 
 
 def test_survivors_are_seen():
-    environment = {**os.environ, "GLASSFORMER_TEST_MARK": "1"}
+    environment = {**os.environ, "GLASSFORMER_TEST_MARK": MARK}
     child = subprocess.Popen(["sleep", "600"], env=environment)
     assert survivors()
     child.kill()
