@@ -1,6 +1,6 @@
 /** Small controls: native elements, so that keyboard, touch and screen readers know them. */
 
-import { useId } from "preact/hooks";
+import { useId } from "./ids.js";
 
 /** A slider with its value. `show` writes the value for people. */
 export function Slider({ label, value, min, max, step = 1, show = String, onChange }) {

@@ -1,10 +1,11 @@
 /** The frame around every explorer, and the panel that spells out the number one points at. */
 
 import { createContext } from "preact";
-import { useCallback, useContext, useId, useMemo, useState } from "preact/hooks";
+import { useCallback, useContext, useMemo, useState } from "preact/hooks";
 import { explain, symbolOf } from "../provenance.js";
 import { number, operand } from "./format.js";
 import { memo } from "./memo.jsx";
+import { useId } from "./ids.js";
 
 /** What the host offers: title, name, reset(), link() or undefined. */
 export const Host = createContext({});

@@ -8,6 +8,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { cleaned, same } from "./fields.js";
 import { loaded } from "./data.js";
 import { Host } from "./frame.jsx";
+import { Place } from "./ids.js";
 
 /**
  * Show an instrument in an element; return a function that takes it away and leaves nothing behind.
@@ -19,7 +20,9 @@ import { Host } from "./frame.jsx";
  */
 export function mount(instrument, model, element, { link } = {}) {
   element.classList.add("gfx-host");
-  render(<Root instrument={instrument} model={model} link={link} />, element);
+  const place = `gfx${Math.random().toString(36).slice(2, 10)}-`;
+  const root = <Root instrument={instrument} model={model} link={link} />;
+  render(<Place.Provider value={place}>{root}</Place.Provider>, element);
   return () => {
     render(null, element);
     element.classList.remove("gfx-host");

@@ -1,7 +1,8 @@
 /** The prompt box: a text of known words, with suggestions, ids, and a sentence for what is unknown. */
 
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { splitWords } from "../engine/index.js";
+import { useId } from "./ids.js";
 
 /**
  * Return the ids of a prompt, or what is wrong with it.
