@@ -46,14 +46,8 @@ def training(request, visit):
 
 @pytest.fixture(scope="module")
 def pytorch():
-    """The published run in PyTorch, with every epoch's weights and the seconds that it took."""
-    train_baby_groot(epochs=5)
-    start = time.perf_counter()
-    train_baby_groot()
-    seconds = time.perf_counter() - start
-    _, history = train_baby_groot(snapshot_every=1)
-    history.seconds = seconds
-    return history
+    """The published run in PyTorch, with every epoch's weights."""
+    return train_baby_groot(snapshot_every=1)[1]
 
 
 def at(history, epoch: int):
@@ -128,25 +122,34 @@ def test_play_trains_to_pytorchs_weights_and_the_published_log(training, pytorch
         assert abs(logged[epoch] - loss) <= 1e-7, epoch
 
 
-def test_500_epochs_in_the_page_are_several_times_faster(training, pytorch):
-    """From the click to the 500th epoch on the screen, drawing included; better of two tries."""
+PLAY = """async (part) => {
+  const start = performance.now();
+  [...part.querySelectorAll("button")].find((b) => b.textContent === "Play").click();
+  while (!part.querySelector("p[role=status]").textContent.startsWith("After 500"))
+    await new Promise(requestAnimationFrame);
+  return (performance.now() - start) / 1000;
+}"""
+
+
+def test_500_epochs_in_the_page_are_several_times_faster(training):
+    """From the click to the 500th epoch on the screen, drawing included; the better of two tries.
+
+    PyTorch, with one thread, trains right before on the same machine.
+    """
+    train_baby_groot(epochs=5)
+    theirs, ours = [], []
     for _ in range(2):
+        start = time.perf_counter()
+        train_baby_groot()
+        theirs.append(time.perf_counter() - start)
         part = training()
         fast(part)
-        seconds = part.evaluate(
-            """async (part) => {
-              const start = performance.now();
-              [...part.querySelectorAll("button")].find((b) => b.textContent === "Play").click();
-              while (!part.querySelector("p[role=status]").textContent.startsWith("After 500"))
-                await new Promise(requestAnimationFrame);
-              return (performance.now() - start) / 1000;
-            }"""
-        )
-        times = pytorch.seconds / seconds
-        print(f"PyTorch {pytorch.seconds:.2f} s, page {seconds:.2f} s: {times:.1f} times")
+        ours.append(part.evaluate(PLAY))
+        times = min(theirs) / min(ours)
+        print(f"PyTorch {min(theirs):.2f} s, page {min(ours):.2f} s: {times:.1f} times")
         if times >= GOAL:
             return
-    pytest.fail(f"PyTorch took {pytorch.seconds:.2f} s, the page {seconds:.2f} s")
+    pytest.fail(f"PyTorch took {min(theirs):.2f} s, the page {min(ours):.2f} s")
 
 
 def test_any_epoch_can_be_looked_at_again(training, pytorch):
@@ -238,12 +241,25 @@ def test_who_wants_little_motion_sees_larger_jumps(training, motion, least, most
 
 
 def test_nothing_goes_on_after_a_reset(training):
+    """No frame is asked for any more: the run that was playing is gone."""
     part = training()
     press(part, "Play")
     expect(slider(part)).not_to_have_value("0")
     press(part, "Reset")
     reaches(part, 0)
-    part.page.wait_for_timeout(400)
+    frames = part.evaluate(
+        """async () => {
+          const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+          const ask = window.requestAnimationFrame;
+          let asked = 0;
+          await wait(300);
+          window.requestAnimationFrame = (step) => { asked += 1; return ask(step); };
+          await wait(500);
+          window.requestAnimationFrame = ask;
+          return asked;
+        }"""
+    )
+    assert frames == 0
     assert slider(part).input_value() == "0" and "trained in" not in part.inner_text()
     assert query(part.page) == ""
 
