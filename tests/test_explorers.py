@@ -276,11 +276,40 @@ def test_sampling_in_words():
     assert ["leaf", told(z[leaf].item()), *shares[:2], "100.0", "%"] in lines(
         Sampling(temperature=0)
     )
-    longer = groot_trace("groot likes leaf <END>")["logits"][-1]  # the window slides
+    longer = groot_trace("groot likes leaf water")["logits"][-1]  # the window slides
     best = groot_vocabulary().words[longer.argmax()]
     assert [best, told(longer.max().item())] in [
-        line[:2] for line in lines(Sampling(written="leaf <END>"))
+        line[:2] for line in lines(Sampling(written="leaf water"))
     ]
+
+
+def test_sampling_in_words_stops_at_the_end_and_looks_back():
+    over = Sampling(written="leaf <END> leaf").text()
+    assert (
+        "“<START> groot likes leaf <END>” is written and over. After “<START> groot likes leaf”"
+        in over
+    )
+    assert Sampling(written="leaf <END>", back=1).text() == over
+    assert "After “<START> groot likes” the five" in Sampling(written="leaf <END>", back=2).text()
+    assert "After “<START> groot likes” the five" in Sampling(written="leaf", back=9).text()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31 - 1])
+@pytest.mark.parametrize("written", ["", "friend", "friend likes"])
+def test_sampling_in_words_says_what_is_drawn(seed, written):
+    prompt = f"<START> groot likes {written}".split()[-4:]
+    shares = next_token_probabilities(groot_trace(" ".join(prompt))["logits"][-1], 1.5)
+    number = torch.rand(3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)[
+        len(written.split())
+    ]
+    left = 0.0
+    for place in shares.argsort(descending=True, stable=True).tolist():
+        if left <= number < left + shares[place]:
+            break
+        left += shares[place].item()
+    words = Sampling(seed=seed, written=written, temperature=1.5).text()
+    said = f"gives {number:.4f}, which falls between {left:.4f} and {left + shares[place]:.4f}: "
+    assert f"Seed {seed} {said}{groot_vocabulary().words[place]} is drawn." in words
 
 
 def test_everything_in_words():
@@ -308,7 +337,9 @@ def test_everything_keeps_what_json_cannot_write_as_text():
     odd = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
     shown = Everything(changes=[["head.bias", [n], odd[name]] for n, name in enumerate(odd)])
     assert shown.changes == [["head.bias", [n], name] for n, name in enumerate(odd)]
-    assert json.loads(json.dumps(shown.page(), allow_nan=False))["state"]["changes"] == shown.changes
+    assert (
+        json.loads(json.dumps(shown.page(), allow_nan=False))["state"]["changes"] == shown.changes
+    )
     assert Everything(changes=shown.changes).changes == shown.changes
     assert "probabilities[3, 2] = nan" in shown.text().lower()
 

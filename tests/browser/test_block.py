@@ -64,7 +64,9 @@ def stack(part, name: str) -> dict[str, list[str]]:
     """Return the texts of a stack of rows, by the heads of its rows."""
     lines = part.get_by_role("grid", name=name).locator("tbody tr").all()
     return {
-        re.sub(r"^[▸+=→· ]*", "", line.locator("th").inner_text()): line.locator("td").all_inner_texts()
+        re.sub(r"^[▸+=→· ]*", "", line.locator("th").inner_text()): line.locator(
+            "td"
+        ).all_inner_texts()
         for line in lines
     }
 
@@ -137,14 +139,24 @@ def test_the_norms_column_by_column(block, groot, stage, reads, norm):
     x, weights = seen[reads][3], getattr(groot.transformer, norm)
     z = torch.nn.functional.layer_norm(x, (8,))
     full = copied(part, "The norm, column by column")
-    expected = {reads: x, f"z{norm[-1]}": z, "gamma": weights.weight, "beta": weights.bias, stage: seen[stage][3]}
+    expected = {
+        reads: x,
+        f"z{norm[-1]}": z,
+        "gamma": weights.weight,
+        "beta": weights.bias,
+        stage: seen[stage][3],
+    }
     assert list(full) == list(expected)
     for name, row in expected.items():
         torch.testing.assert_close(full[name], row.detach(), rtol=0, atol=1e-10)
-    for cells, row in zip(stack(part, "The norm, column by column").values(), expected.values(), strict=True):
+    for cells, row in zip(
+        stack(part, "The norm, column by column").values(), expected.values(), strict=True
+    ):
         assert numbers(cells) == pytest.approx(row.tolist(), abs=5.1e-3)
     said = part.get_by_text("has mean").filter(has=part.page.get_by_role("button")).inner_text()
-    assert [to_number(n) for n in re.findall(r"[−\d.]+\d", said)] == pytest.approx(measures(x)[:2], abs=5.1e-3)
+    assert [to_number(n) for n in re.findall(r"[−\d.]+\d", said)] == pytest.approx(
+        measures(x)[:2], abs=5.1e-3
+    )
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -187,7 +199,9 @@ def test_what_the_token_heard_and_what_it_began_with(block, groot):
     choose_stage(part, "r1")
     lengths = [seen[name][2].norm().item() for name in ("h0", "context", "r1")]
     said = part.get_by_text("together they are").inner_text()
-    assert [to_number(n) for n in re.findall(r"\d+\.\d+", said)] == pytest.approx(lengths, abs=5.1e-3)
+    assert [to_number(n) for n in re.findall(r"\d+\.\d+", said)] == pytest.approx(
+        lengths, abs=5.1e-3
+    )
 
 
 @pytest.mark.parametrize("prompt", ["groot", "water helps", "<START> friend <END> <PAD>"])
@@ -218,7 +232,9 @@ def formula(part):
 @pytest.mark.parametrize("over", SITES)
 def test_stage_by_stage_with_next_and_back(block, over):
     part = block(over)
-    back, forth = (part.get_by_role("button", name=name, exact=True) for name in ("Back", "Next stage"))
+    back, forth = (
+        part.get_by_role("button", name=name, exact=True) for name in ("Back", "Next stage")
+    )
     expect(back).to_be_disabled()
     for stage in list(LABELS)[1:]:
         forth.click()
@@ -228,16 +244,22 @@ def test_stage_by_stage_with_next_and_back(block, over):
     expect(forth).to_be_disabled()
     back.click()
     expect(part.locator(".gfx-block-now th")).to_contain_text("R₂")
-    assert [re.sub(r"[+=→] ", "", t) for t in part.locator(".gfx-block-from th").all_inner_texts()] == ["N₁", "F"]
+    assert [
+        re.sub(r"[+=→] ", "", t) for t in part.locator(".gfx-block-from th").all_inner_texts()
+    ] == ["N₁", "F"]
 
 
 def test_measures_are_spelled_out_and_lead_on(block, groot):
     part, x = block(position=3), seen_by(groot)["r1"][3]
     line = part.get_by_role("grid", name="groot, stage by stage").locator("tr", has_text="R₁")
-    for n, (measure, value) in enumerate(zip(("mean", "variance", "length"), measures(x), strict=True)):
+    for n, (measure, value) in enumerate(
+        zip(("mean", "variance", "length"), measures(x), strict=True)
+    ):
         line.locator("td").nth(8 + n).hover()
         expect(formula(part)).to_contain_text(f"r1.{measure}[3]")
-        assert to_number(formula(part).locator(".gfx-value").inner_text()) == pytest.approx(value, abs=5.1e-5)
+        assert to_number(formula(part).locator(".gfx-value").inner_text()) == pytest.approx(
+            value, abs=5.1e-5
+        )
     line.locator("td").nth(9).click()
     expect(formula(part)).to_contain_text("divided by 8, not 7")
     formula(part).get_by_role("button", name=re.compile(r", r1\.mean\[3\]$")).first.click()
@@ -250,11 +272,18 @@ def test_measures_are_spelled_out_and_lead_on(block, groot):
 
 def test_what_a_unit_adds_is_spelled_out(block, groot):
     part, seen = block(position=3, step="ffn_out", unit=13), seen_by(groot)
-    cell = part.get_by_role("grid", name="Unit 13").locator("tr", has_text="it adds").locator("td").nth(6)
+    cell = (
+        part.get_by_role("grid", name="Unit 13")
+        .locator("tr", has_text="it adds")
+        .locator("td")
+        .nth(6)
+    )
     cell.click()
     expect(formula(part)).to_contain_text("adds[3,13,6]")
     value = seen["ffn_activation"][3, 13] * groot.transformer.ffn[2].weight[6, 13]
-    assert to_number(formula(part).locator(".gfx-value").inner_text()) == pytest.approx(value.item(), abs=5.1e-7)
+    assert to_number(formula(part).locator(".gfx-value").inner_text()) == pytest.approx(
+        value.item(), abs=5.1e-7
+    )
     formula(part).get_by_role("button", name="3.452, ffn_activation[3,13]").click()
     expect(formula(part)).to_contain_text("max(0,")
 
@@ -270,7 +299,9 @@ def test_by_keyboard_alone(block):
     for _ in range(2):
         key("Tab")
     key("Enter")
-    expect(part.get_by_role("button", name="needs 15", exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(part.get_by_role("button", name="needs 15", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
     for _ in range(2):
         key("Tab")
     key("ArrowRight")  # the choice of stages
@@ -295,17 +326,22 @@ def test_by_keyboard_alone(block):
 
 
 def test_by_touch(browser, http_site):
-    context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True)
+    context = browser.new_context(
+        viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True
+    )
     page = context.new_page()
     page.goto(f"{http_site}/{PAGE}#{ID}?step=ffn_activation&position=3")
     part = page.locator(f"#{ID}")
     part.get_by_role("group", name="Hidden units").get_by_role("button").nth(4).tap()
     expect(part.get_by_text("Unit 4 weighs")).to_contain_text("It is off")
-    part.get_by_role("grid", name="groot, stage by stage").locator("tr", has_text="R₁").locator("td").first.tap()
+    part.get_by_role("grid", name="groot, stage by stage").locator("tr", has_text="R₁").locator(
+        "td"
+    ).first.tap()
     expect(formula(part)).to_contain_text("r1[3,0]")
     small = part.locator("button, td[data-n]").evaluate_all(
-        "all => all.map((e) => [e.getBoundingClientRect(), e.outerHTML.slice(0, 80)])"
-        ".filter(([b]) => b.width && (b.width < 23.9 || b.height < 23.9)).map(([b, html]) => `${b.width}x${b.height} ${html}`)"
+        """(all) => all.map((e) => [e.getBoundingClientRect(), e.outerHTML.slice(0, 80)])
+          .filter(([box]) => box.width && Math.min(box.width, box.height) < 23.9)
+          .map(([box, html]) => `${box.width} x ${box.height} ${html}`)"""
     )
     context.close()
     assert small == []
@@ -316,7 +352,9 @@ def test_an_unknown_word_is_named_and_nothing_else_changes(block):
     grid = part.get_by_role("grid", name="i, stage by stage")
     before = grid.inner_text()
     part.get_by_label("Prompt", exact=True).fill("<START> i am grout")
-    expect(part.get_by_role("alert")).to_contain_text("'grout' is not in the vocabulary; the nearest known: groot")
+    expect(part.get_by_role("alert")).to_contain_text(
+        "'grout' is not in the vocabulary; the nearest known: groot"
+    )
     assert grid.inner_text() == before
     part.get_by_role("button", name="Reset").click()
     expect(part.get_by_role("grid", name="am, stage by stage")).to_be_visible()
@@ -334,7 +372,9 @@ def test_a_view_can_be_linked_and_comes_back(block):
     expect(part.get_by_role("grid", name="groot, stage by stage")).to_be_visible()
 
 
-@pytest.mark.parametrize("state", ["position=99&unit=99999&step=r2", "position=x&unit=-3&step=<b>&prompt=👾+<i>"])
+@pytest.mark.parametrize(
+    "state", ["position=99&unit=99999&step=r2", "position=x&unit=-3&step=<b>&prompt=👾+<i>"]
+)
 def test_a_link_that_cannot_be_is_brought_into_bounds(block, http_site, visit, state):
     part = visit(f"{http_site}/{PAGE}#{ID}?{state}").locator(f"#{ID}")
     expect(part.get_by_role("grid", name=", stage by stage")).to_be_visible()
@@ -353,16 +393,22 @@ def test_on_a_phone_nothing_sticks_out_and_axe_finds_nothing(block, theme, stage
 def test_an_event_takes_less_than_a_frame(block):
     part = block(step="ffn_activation")
     clock = part.page.context.new_cdp_session(part.page)
-    clock.send("Performance.enable", {"timeDomain": "threadTicks"})  # whatever else the machine does
+    clock.send(
+        "Performance.enable", {"timeDomain": "threadTicks"}
+    )  # whatever else the machine does
 
     def spent() -> float:
         found = {m["name"]: m["value"] for m in clock.send("Performance.getMetrics")["metrics"]}
-        return sum(found[name] for name in ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration"))
+        return sum(
+            found[name] for name in ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
+        )
 
     buttons = part.locator(".gfx-token, .gfx-block-unit, .gfx-option input")
     handles, times = buttons.element_handles(), []
     for n in range(60):
         before = spent()
-        handles[n * 7 % len(handles)].evaluate("async (e) => { e.click(); await new Promise(requestAnimationFrame); }")
+        handles[n * 7 % len(handles)].evaluate(
+            "async (e) => { e.click(); await new Promise(requestAnimationFrame); }"
+        )
         times.append(1000 * (spent() - before))
     assert sorted(times)[len(times) // 2] < 16, sorted(times)

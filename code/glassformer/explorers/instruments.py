@@ -335,11 +335,14 @@ class Sampling(Explorer):
 
     explorer = named("sampling")
     prompt = text(f"{START} groot likes")
-    temperature = real(1.0, 0.0, 10.0)
+    temperature = real(1.0, 0.0, 5.0)
     top_k = whole(0, 0, 10_000)  # 0: all
     top_p = real(1.0, 0.01, 1.0)
     seed = whole(0, 0, 2**31 - 1)
     written = text("")
+    back = whole(0, 0, 40)  # 0: the next token; 1: the last one written, …
+
+    MOST = 40  # tokens that are written
 
     @validate("written")
     def _check_written(self, proposal: dict) -> str:
@@ -349,22 +352,56 @@ class Sampling(Explorer):
         super()._check_fit()
         self.vocabulary.encode(self.written)
 
+    def _text(self) -> tuple[list[int], list[int], bool]:
+        """Return the ids of the prompt, those written after it up to an end, and if it is over."""
+        prompt, written = self._ids(self.prompt), self.vocabulary.encode(self.written)[: self.MOST]
+        if self._stop in written:
+            return prompt, written[: written.index(self._stop) + 1], True
+        return prompt, written, False
+
+    @property
+    def _stop(self) -> int | None:
+        return self.vocabulary.encode(END)[0] if END in self.vocabulary else None
+
     def _told(self) -> list[str]:
         model, words = self._model_of("groot"), self.vocabulary.words
-        ids = self.vocabulary.encode(f"{self.prompt} {self.written}")
+        prompt, written, over = self._text()
+        back = max(self.back, 1) if over or len(written) == self.MOST else self.back
+        place = max(len(written) - back, 0)
+        ids = prompt + written[:place]
         logits = trace(model, ids[-model.max_len :])["logits"][-1]
         plain = logits.softmax(dim=-1)
         drawn = self._distribution(logits)
         best = ranked(plain)[:5]
         rows = [[words[i], told(logits[i].item()), share(plain[i]), share(drawn[i])] for i in best]
-        stop = words.index(END) if END in words else None
-        longer = generate(model, ids, 8, stop_id=stop)[len(ids) :]
+        longer = generate(model, ids, 8, stop_id=self._stop)[len(ids) :]
+        whole_text = self.vocabulary.decode(prompt + written)
         return [
-            f"After “{self.vocabulary.decode(ids)}” the five likeliest tokens are these; “drawn” "
+            (f"“{whole_text}” is written and over. " if over else "")
+            + f"After “{self.vocabulary.decode(ids)}” the five likeliest tokens are these; “drawn” "
             f"is what is left at {self._choices()}.",
             table(["token", "logit", "probability", "drawn"], rows),
-            f"Always taking the likeliest, the model goes on: {self.vocabulary.decode(longer)}.",
+            f"{self._drawn(drawn, place)}Always taking the likeliest, the model goes on: "
+            f"{self.vocabulary.decode(longer)}.",
         ]
+
+    def _drawn(self, shares: Tensor, place: int) -> str:
+        """Return which token the seed draws: where its number falls, shares laid end to end."""
+        if self.temperature == 0:
+            return ""
+        generator = torch.Generator().manual_seed(self.seed)
+        number = [
+            torch.rand((), generator=generator, dtype=torch.float64) for _ in range(place + 1)
+        ][-1]
+        order = shares.argsort(descending=True, stable=True)
+        reach = shares[order].cumsum(dim=-1)
+        rank = int((reach <= number).sum().clamp(max=len(reach) - 1))
+        before = reach[rank] - shares[order[rank]]
+        return (
+            f"Seed {self.seed} gives {told(number.item(), 4)}, which falls between "
+            f"{told(before.item(), 4)} and {told(reach[rank].item(), 4)}: "
+            f"{self.vocabulary.words[order[rank]]} is drawn. "
+        )
 
     def _distribution(self, logits: Tensor) -> Tensor:
         """Return what the next token is drawn from [V]; at temperature 0 one token has it all."""

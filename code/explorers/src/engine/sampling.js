@@ -46,8 +46,13 @@ function keepFirst(logits, n) {
   for (const id of ranked(logits).slice(n)) logits[id] = -Infinity;
 }
 
-/** Return how many of the most likely tokens it takes until their probabilities reach topP. */
-function countReaching(logits, topP) {
+/**
+ * Return how many of the most likely tokens it takes until their probabilities reach topP.
+ * @param {ArrayLike<number>} logits those of tokens that are cut already are −∞
+ * @param {number} topP
+ * @returns {number}
+ */
+export function countReaching(logits, topP) {
   const order = ranked(logits);
   const p = Float64Array.from(order, (id) => logits[id]);
   softmaxInPlace(p, 0, p.length);

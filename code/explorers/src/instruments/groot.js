@@ -5,4 +5,5 @@ export { training } from "./training.jsx";
 export { embedding } from "./embedding.jsx";
 export { attention } from "./attention.jsx";
 export { block } from "./block.jsx";
+export { sampling } from "./sampling.jsx";
 export { everything } from "./everything.jsx";
