@@ -1,4 +1,4 @@
-"""The explorer of the whole pass: every number against PyTorch, followed back, changed, restored."""
+"""The explorer of the whole pass: each number against PyTorch, followed back, changed, restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glassformer.checkpoints import load_baby_groot
 from glassformer.data import groot_vocabulary
 from glassformer.explorers import Everything
 from glassformer.site import palette_css
-from glassformer.site_explorers import explorer_html, part_file, write_explorers
+from glassformer.site_explorers import explorer_html, part_file, script_file, write_explorers
 from glassformer.trace import trace
 
 SENTENCE = "<START> i am groot"
@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
     write_explorers(folder)
     (folder / "palette.css").write_text(palette_css(), encoding="utf-8")
     shown = Everything()
-    scripts = [part_file("corpus"), part_file("groot"), "glassformer-explorers-groot.js"]
+    scripts = [part_file("corpus"), part_file("groot"), script_file(Everything.family)]
     parts = {
         "explorer": explorer_html(shown.page(), shown.text()),
         "scripts": "".join(f'<script defer src="{name}"></script>' for name in scripts),
@@ -145,7 +145,11 @@ def check_numbers(part: Locator, wanted: dict[str, torch.Tensor]) -> int:
                 assert close, (name, place, text, value)
             elif text != as_shown(value, 0 if name == "ids" else 2):
                 # the last digit may differ where the next one is a 5 that rounding decides
-                assert abs(float(text.replace("−", "-")) - value) < 0.005 + 1e-9, (name, place, text)
+                assert abs(float(text.replace("−", "-")) - value) < 0.005 + 1e-9, (
+                    name,
+                    place,
+                    text,
+                )
             count += 1
         if name != TABLE:  # all of a matrix is there, of the token table the rows in use
             assert sorted({place for place, *_ in cells}) == list(range(values.numel())), name
@@ -190,6 +194,25 @@ def test_every_number_is_pytorchs(everything, groot, over, prompt):
         assert count > 1500
 
 
+def test_the_columns_of_a_weight_stand_above_what_they_make(everything, groot):
+    part = everything()
+    wanted = numbers_of(groot)
+    for grid in part.locator("table[data-name]").all():
+        name = grid.get_attribute("data-name")
+        rows = grid.evaluate(
+            """(table) => [...table.tBodies[0].rows].map((row) =>
+              [...row.querySelectorAll("[data-n]")].map((cell) => Number(cell.dataset.n)))"""
+        )
+        places = torch.arange(wanted[name].numel()).reshape(wanted[name].shape)
+        if name == TABLE:
+            places = places[wanted["ids"]]
+        elif (
+            name in dict(groot.named_parameters()) and "embedding" not in name and places.dim() == 2
+        ):
+            places = places.T  # shown as Wᵀ: [in, out]
+        assert rows == (places if places.dim() == 2 else places[None]).tolist(), name
+
+
 def test_every_number_in_full_by_the_copy_buttons(everything, groot):
     part = everything()
     for name, wanted in numbers_of(groot).items():
@@ -206,7 +229,9 @@ def test_the_twin_has_every_number_with_four_digits(everything, groot):
         name = caption.split(": ")[1].split(" ")[0]
         values = wanted[name][wanted["ids"].tolist()] if name == TABLE else wanted[name]
         got = [float(x.replace("−", "-").replace("10⁹", "1e9")) for row in rows for x in row[1:]]
-        torch.testing.assert_close(torch.tensor(got).double(), values.double().flatten(), atol=6e-5, rtol=0)
+        torch.testing.assert_close(
+            torch.tensor(got).double(), values.double().flatten(), atol=6e-5, rtol=0
+        )
 
 
 @pytest.mark.parametrize("prompt", PROMPTS[:3])
@@ -216,7 +241,9 @@ def test_the_likeliest_words_are_ranked(everything, groot, prompt):
     best = p.argsort(descending=True, stable=True)[:12]
     bars = part.locator(".gfx-bars li")
     assert bars.locator(".gfx-bar-label").all_inner_texts() == [VOCABULARY.words[w] for w in best]
-    shares = [text.split("%")[0].strip() for text in bars.locator(".gfx-bar-value").all_inner_texts()]
+    shares = [
+        text.split("%")[0].strip() for text in bars.locator(".gfx-bar-value").all_inner_texts()
+    ]
     assert shares == [f"{100 * p[w]:.1f}" for w in best]
     assert f"comes {VOCABULARY.words[best[0]]}, with {100 * p[best[0]]:.1f}" in told(part)
 
@@ -332,7 +359,9 @@ def test_pointing_lights_the_operands_and_leaves_when_the_mouse_leaves(everythin
     assert lights(part, "gfx-made") == {"token_embedding 19", "position_embedding 19"}
     cell(part, "q", 2, 5).hover()
     assert lights(part, "gfx-pointed") == {"q 21"}
-    lit = {f"h0 {16 + i}" for i in range(8)} | {f"transformer.attn.q.weight {40 + i}" for i in range(8)}
+    lit = {f"h0 {16 + i}" for i in range(8)} | {
+        f"transformer.attn.q.weight {40 + i}" for i in range(8)
+    }
     assert lights(part, "gfx-lit") == lit | {"transformer.attn.q.bias 5"}
     assert formula(part)[0] == "q[2,5]" and lights(part, "gfx-held") == {"h0 19"}
     part.locator(".gfx-ev-trail").hover()
@@ -386,7 +415,9 @@ def test_random_weights_changed_in_the_page_and_in_pytorch(everything, groot, se
         if name == TABLE:
             assert marked[name] <= places
         else:  # PyTorch may round the last bit of an unmoved number otherwise in another product
-            sure = {p for p in places if abs(now[name].flatten()[p] - before[name].flatten()[p]) > 1e-12}
+            sure = {
+                p for p in places if abs(now[name].flatten()[p] - before[name].flatten()[p]) > 1e-12
+            }
             assert sure <= marked[name] <= places | sure, name
     assert f"{len(changes)} weights are changed" in told(part)
     state = parse_qs(query(part.page))
@@ -410,7 +441,7 @@ def test_nudged_taken_back_and_the_difference_shown(everything, groot):
     check_numbers(part, now)
     assert f"was {own:.6f}" in part.locator(".gfx-ev-was").inner_text().replace("−", "-")
     part.get_by_text("show the difference").click()
-    for shown, cells in part.evaluate(READ):
+    for shown, cells in part.evaluate(READ)[1:]:  # ids stay as they are
         gap = (now[shown] - before[shown]).double().flatten()
         for place, text, mark in cells:
             assert float(text.replace("−", "-")) == pytest.approx(gap[place].item(), abs=0.0051)
@@ -479,7 +510,12 @@ def test_sixty_four_changes_are_the_most(everything, groot):
 
 def test_a_view_can_be_linked(everything, groot):
     changes = [["transformer.attn.q.weight", [2, 3], 2], ["head.bias", [4], "NaN"]]
-    state = {"prompt": "groot likes", "name": "context", "index": "[1, 3]", "changes": json.dumps(changes)}
+    state = {
+        "prompt": "groot likes",
+        "name": "context",
+        "index": "[1, 3]",
+        "changes": json.dumps(changes),
+    }
     part = everything(**state)
     assert trail(part) == ["context[1,3]"]
     check_numbers(part, numbers_of(changed(groot, changes), "groot likes"))
@@ -525,7 +561,10 @@ def test_a_word_it_does_not_know_is_named_and_nothing_else_changes(everything, g
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_all_can_read_it(everything, theme, width):
     changes = json.dumps([["transformer.ffn.0.weight", [3, 1], 2]])
-    for state in ({}, {"changes": changes, "difference": "true", "name": "head.weight", "index": "[2, 1]"}):
+    for state in (
+        {},
+        {"changes": changes, "difference": "true", "name": "head.weight", "index": "[2, 1]"},
+    ):
         part = everything(theme=theme, width=width, **state)
         assert axe(part.page, "#explorer-everything") == []
         no_sideways_scroll(part.page)
@@ -539,7 +578,8 @@ CLOCK = """() => {
     const begun = performance.now();
     requestAnimationFrame(() => {  // a message sent from here arrives once the frame is painted
       const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => window.times.push({ kind: event.type, time: performance.now() - begun });
+      port1.onmessage = () =>
+        window.times.push({ kind: event.type, time: performance.now() - begun });
       port2.postMessage(0);
     });
   };

@@ -407,8 +407,8 @@ function cells(height, width, placeAt) {
   return Array.from({ length: height * width }, (_, n) => placeAt(Math.floor(n / width), n % width));
 }
 
-function Cells({ name, tensor, before, difference, plan, heads, upright, sides, role, digits = 2, scale, echo, marks = {} }) {
-  const { order, width, height } = plan, differs = difference && before;
+function Cells({ name, tensor, before, difference, plan, heads, upright, sides, role, digits = 2, scale, echo, single, marks = {} }) {
+  const { order, width, height } = plan, differs = difference && before && !single;
   const shown = differs ? tensor.data.map((value, n) => value - before.data[n]) : tensor.data;
   const full = (differs ? undefined : scale) ?? largest(shown) * (isWeight(name) ? PALE : 1);
   const [low, high] = huesOf(differs ? "scores" : role);
