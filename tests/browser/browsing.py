@@ -28,6 +28,8 @@ FLAGS = [
     "--disable-sync",
 ]
 PHONE, DESK = WIDTHS[0], WIDTHS[-1]
+PATIENCE = 90_000  # milliseconds: a busy machine is slow, not wrong
+MATHJAX = re.compile(r"/tex-svg-full\.js")
 
 
 # A web server ------------------------------------------------------------------------------------
@@ -97,11 +99,13 @@ def watch(context: BrowserContext, own: str) -> list[str]:
 
 
 @contextmanager
-def watched(browser: Browser, own: str, theme: str = "light", width: int = DESK) -> Iterator[Page]:
+def watched(
+    browser: Browser, own: str, theme: str = "light", width: int = DESK, mathematics: bool = True
+) -> Iterator[Page]:
     """Yield a page in a fresh context; fail at the end if anything went wrong on it.
 
     `own` is where everything must come from: the address of a server, or `file:`, and then the
-    network is off.
+    network is off. Without `mathematics` MathJax is left out, which draws for seconds.
     """
     context = browser.new_context(
         viewport={"width": width, "height": 900},
@@ -109,7 +113,10 @@ def watched(browser: Browser, own: str, theme: str = "light", width: int = DESK)
         reduced_motion="reduce",
         offline=own == "file:",
     )
+    context.set_default_timeout(PATIENCE)
     problems = watch(context, own)
+    if not mathematics:
+        context.route(MATHJAX, lambda route: route.fulfill(content_type="text/javascript", body=""))
     try:
         page = context.new_page()
         yield page

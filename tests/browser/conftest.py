@@ -56,15 +56,15 @@ def file_site(site) -> str:
 def visit(browser):
     """Return a function that opens an address in a fresh context and returns the watched page.
 
-    `visit(address, theme="light", width=1440)`; from a `file:` address the network is off. When the
-    test ends, it fails if a page had a console error or warning, a page error, a failed or foreign
-    request or a policy violation.
+    `visit(address, theme="light", width=1440, mathematics=False)`; from a `file:` address the network
+    is off. When the test ends, it fails if a page had a console error or warning, a page error, a
+    failed or foreign request or a policy violation.
     """
     with ExitStack() as pages:
 
-        def open_address(address: str, theme: str = "light", width: int = 1440):
+        def open_address(address: str, theme="light", width=1440, mathematics=False):
             own = "file:" if address.startswith("file:") else "/".join(address.split("/")[:3]) + "/"
-            page = pages.enter_context(watched(browser, own, theme, width))
+            page = pages.enter_context(watched(browser, own, theme, width, mathematics))
             page.goto(address)
             return page
 

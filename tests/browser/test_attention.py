@@ -98,7 +98,8 @@ def test_the_sentence_follows_the_query_and_the_prompt(attention, groot):
     assert told(part).startswith("i, at position 1, gives ")
     box = part.get_by_label("Prompt", exact=True)
     box.fill("<START> groot")
-    first, second = (f"{100 * x:.1f}\u202f%" for x in seen_by(groot, "<START> groot")["attention"][1])
+    shares = seen_by(groot, "<START> groot")["attention"][1]
+    first, second = (f"{100 * x:.1f}\u202f%" for x in shares)
     expect(part.locator("p[role=status]")).to_have_text(
         f"groot, at position 1, gives {first} to <START>, {second} to groot."
     )

@@ -32,7 +32,7 @@ def test_these_are_all_pages(site):
 
 @every_page
 def test_a_page_over_http_suits_every_reader(visit, http_site, name):
-    page = visit(f"{http_site}/{name}")
+    page = visit(f"{http_site}/{name}", mathematics=True)
     page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
     mathematics_drawn(page)
     open_everything(page)
@@ -47,7 +47,7 @@ def test_a_page_over_http_suits_every_reader(visit, http_site, name):
 
 @every_page
 def test_a_page_from_disk_is_complete_without_a_network(visit, file_site, name):
-    page = visit(f"{file_site}/{name}", "dark", PHONE)
+    page = visit(f"{file_site}/{name}", "dark", PHONE, mathematics=True)
     page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
     mathematics_drawn(page)
     page.locator("h1:visible").first.wait_for()
