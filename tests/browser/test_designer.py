@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from browsing import axe, no_sideways_scroll
+from instrument import SITES, opener
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import TINY_CONFIG
@@ -18,7 +19,6 @@ from glassformer.models import TransformerConfig
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = "book/09_m1_config.html"
 ID = "explorer-designer"
-SITES = ("http_site", "file_site")
 PLAIN = TransformerConfig(2_048, 128, 4, 4, n_kv_heads=2, max_seq_len=256)
 COUNTS = ("vocab_size", "dim", "n_layers", "n_heads", "n_kv_heads", "max_seq_len")
 
@@ -26,16 +26,7 @@ COUNTS = ("vocab_size", "dim", "n_layers", "n_heads", "n_kv_heads", "max_seq_len
 @pytest.fixture
 def designer(request, visit):
     """Return a function that opens the explorer in a state and returns its part of the page."""
-
-    def open_designer(over="http_site", theme="light", width=1440, **state):
-        query = "&".join(f"{key}={value}" for key, value in state.items())
-        address = f"{request.getfixturevalue(over)}/{PAGE}"
-        page = visit(f"{address}#{ID}?{query}" if query else address, theme, width)
-        part = page.locator(f"#{ID}")
-        expect(part.locator(".gfx")).to_be_visible()
-        return part
-
-    return open_designer
+    return opener(request, visit, PAGE, "designer")
 
 
 def box(part, field: str):
@@ -107,7 +98,7 @@ def shares_config(config: TransformerConfig, part) -> None:
     assert costs["hidden size of SwiGLU"] == f"{config.ffn_hidden_dim:,}"
     assert costs["cache, numbers a token"] == f"{config.kv_cache_values():,}"
     assert costs["FLOPs, first token"] == f"{config.flops_per_token(1):,}"
-    assert costs["FLOPs, last token of the window"] == f"{config.flops_per_token():,}"
+    assert costs["FLOPs, last token"] == f"{config.flops_per_token():,}"
     size, unit = costs["cache, full window"].split()
     scale = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}[unit]
     assert float(size.replace(",", "")) == pytest.approx(config.kv_cache_bytes() / scale, abs=0.05)
@@ -357,6 +348,22 @@ def test_a_view_can_be_linked_and_comes_back(designer):
     shares_config(BOOK["long memory"], part)
     part.get_by_role("button", name="Reset").click()
     shares_config(PLAIN, part)
+
+
+def test_by_touch(browser, http_site):
+    context = browser.new_context(
+        viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(f"{http_site}/{PAGE}#{ID}")
+    part = page.locator(f"#{ID}")
+    part.get_by_role("button", name="many words").tap()
+    shares_config(BOOK["many words"], part)
+    part.get_by_role("checkbox").tap()
+    shares_config(replace(BOOK["many words"], tie_word_embeddings=False), part)
+    part.get_by_role("grid", name="What it costs").locator("td").nth(2).tap()
+    expect(part.locator(".gfx-formula")).to_contain_text("512 = 2 · 4 · 2 · 32")
+    context.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

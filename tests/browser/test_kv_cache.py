@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from browsing import axe, no_sideways_scroll
+from instrument import SITES, opener, to_number
 from playwright.sync_api import Page, expect
 
 from glassformer.checkpoints import load_tiny
@@ -21,22 +22,12 @@ PAGE = "book/08_kv_cache.html"
 ID = "explorer-kv-cache"
 SENTENCE = "the cat sat on the mat"
 VOCABULARY = cat_vocabulary()
-SITES = ("http_site", "file_site")
 
 
 @pytest.fixture
 def lanes(request, visit):
     """Return a function that opens the explorer in a state and returns its part of the page."""
-
-    def open_lanes(over="http_site", theme="light", width=1440, **state):
-        query = "&".join(f"{key}={str(value).replace(' ', '+')}" for key, value in state.items())
-        address = f"{request.getfixturevalue(over)}/{PAGE}"
-        page = visit(f"{address}#{ID}?{query}" if query else address, theme, width)
-        part = page.locator(f"#{ID}")
-        expect(part.locator(".gfx")).to_be_visible()
-        return part
-
-    return open_lanes
+    return opener(request, visit, PAGE, "kv-cache")
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +64,6 @@ def twin(part, caption: str) -> list[list[str]]:
     table = part.locator(".gfx-twin table", has=part.page.get_by_text(caption, exact=True))
     expect(table).to_be_visible()
     return [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
-
-
-def to_number(text: str) -> float:
-    return float(re.sub(r"[,\s%]", "", text.replace("−", "-")))
 
 
 def choose(part, fault: str) -> None:
@@ -193,18 +180,18 @@ def test_faults_throw_the_logits_as_far_as_in_pytorch(lanes, tiny, fault, chunk,
 
 
 def test_a_fault_that_changes_the_text_is_marked_where_the_texts_part(lanes, tiny):
-    part = lanes(prompt=SENTENCE, new_tokens=3, step=99, chunk=3, fault="no mask")
+    part = lanes(prompt=SENTENCE, new_tokens=3, step=99, chunk=3, fault="first rows")
     recompute, cache = (
         part.get_by_role("group", name=lane, exact=True) for lane in ("Recompute", "Cache")
     )
     assert (
         words(recompute) == VOCABULARY.decode(generate(tiny, encode(SENTENCE), 3).tolist()).split()
     )
-    differs = [a != b for a, b in zip(words(recompute), words(cache), strict=True)]
+    pairs = zip(words(recompute), words(cache), strict=True)
+    first = next(n for n, (again, kept) in enumerate(pairs) if again != kept)
     marked = ["≠" in text for text in cache.locator(".gfx-kv-token").all_inner_texts()]
-    assert any(differs) == any(marked)
-    if any(differs):
-        assert marked == [n >= differs.index(True) for n in range(len(marked))]
+    assert marked == [n >= first for n in range(9)]
+    assert "≠" not in recompute.inner_text()
 
 
 def test_a_place_of_the_cache_shows_its_numbers_and_where_they_come_from(lanes, tiny):
@@ -308,6 +295,25 @@ def test_a_view_can_be_linked_and_comes_back(lanes):
     part.page.reload()
     expect(part.get_by_text("3 of 4")).to_be_visible()
     assert part.get_by_role("group", name="Cache", exact=True).inner_text() == before
+
+
+def test_by_touch(browser, http_site):
+    context = browser.new_context(
+        viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(f"{http_site}/{PAGE}#{ID}?fault=no+mask")
+    part = page.locator(f"#{ID}")
+    part.get_by_role("button", name="Step", exact=True).tap()
+    expect(part.get_by_text("1 of 6", exact=True)).to_be_visible()
+    places = part.get_by_role("grid", name="Places of the cache")
+    places.locator("tbody tr").nth(6).locator("td").nth(2).tap()
+    expect(part.locator(".gfx-kv-slot")).to_contain_text("Block 1, value head 0, position 2: sat")
+    part.locator(".gfx-kv-slot td[data-n]").nth(3).tap()
+    expect(part.locator(".gfx-formula")).to_contain_text("layers.1.v[0,2,3]")
+    part.get_by_role("grid", name="What both lanes say").locator("td").nth(2).tap()
+    expect(part.locator(".gfx-formula")).to_contain_text("distance[0]")
+    context.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -7,6 +7,7 @@ import re
 import pytest
 import torch
 from browsing import axe, no_sideways_scroll
+from instrument import SITES, opener, to_number
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import load_baby_groot, load_tiny
@@ -15,23 +16,13 @@ from glassformer.trace import trace
 
 PAGE = "book/07_modern.html"
 ID = "explorer-matmul"
-SITES = ("http_site", "file_site")
 PROMPTS = {"groot": "<START> i am groot", "tiny": "the cat sat on the mat"}
 
 
 @pytest.fixture
 def matmul(request, visit):
     """Return a function that opens the explorer in a state and returns its part of the page."""
-
-    def open_matmul(over="http_site", theme="light", width=1440, **state):
-        query = "&".join(f"{key}={str(value).replace(' ', '+')}" for key, value in state.items())
-        address = f"{request.getfixturevalue(over)}/{PAGE}"
-        page = visit(f"{address}#{ID}?{query}" if query else address, theme, width)
-        part = page.locator(f"#{ID}")
-        expect(part.locator(".gfx")).to_be_visible()
-        return part
-
-    return open_matmul
+    return opener(request, visit, PAGE, "matmul")
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +34,13 @@ def models():
     }
 
 
-def to_number(text: str) -> float:
-    return float(text.replace("−10⁹", "-1e9").replace("−", "-").replace(",", "").strip("()"))
-
-
 def numbers(grid) -> list[list[float]]:
     """Return the numbers of a grid, those of small cells from what is said of them."""
     return [
         [
-            to_number(cell.get_attribute("aria-label") or cell.inner_text())
+            to_number(
+                (cell.get_attribute("aria-label") or cell.inner_text()).replace("−10⁹", "-1e9")
+            )
             for cell in row.locator("td").all()
         ]
         for row in grid.locator("tbody tr").all()
@@ -264,6 +253,22 @@ def test_a_view_can_be_linked_and_comes_back(matmul):
     expect(part.locator(".gfx-sentence")).to_have_text(before)
     part.get_by_role("button", name="Reset").click()
     expect(part.get_by_text("3 of 8", exact=True)).to_be_visible()
+
+
+def test_by_touch(browser, http_site):
+    context = browser.new_context(
+        viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(f"{http_site}/{PAGE}#{ID}")
+    part = page.locator(f"#{ID}")
+    part.get_by_role("button", name="+ 1 term").tap()
+    expect(part.get_by_text("4 of 8", exact=True)).to_be_visible()
+    part.locator(".gfx-mm-result td[data-n]").nth(12).tap()
+    expect(part.locator(".gfx-sentence")).to_contain_text("Row groot of Q meets column <START>")
+    part.locator(".gfx-mm-right td[data-n]").nth(5).tap()
+    expect(part.locator(".gfx-formula")).to_contain_text("k[1,1]")
+    context.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

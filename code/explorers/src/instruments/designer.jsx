@@ -1,6 +1,7 @@
 /** A model of one's own: every field of its config, what it costs, and the file that holds it. */
 
-import { useId, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
+import { useId } from "../kit/ids.js";
 import { parseConfig } from "../engine/index.js";
 import { BUDGET, Design, FIELDS, PRESETS, preset } from "../design.js";
 import { Button, Copy, Figures, Frame, Row, Switch, Value, count, flag, number, percent, real, whole } from "../kit/index.js";
@@ -171,7 +172,7 @@ function Costs({ design, budget, findings }) {
           rows={[
             ["head size", cell("head_dim")], ["hidden size of SwiGLU", cell("ffn_hidden_dim")],
             ["cache, numbers a token", cell("cache a token")], ["cache, full window", cell("cache, full window", bytes)],
-            ["FLOPs, first token", cell("FLOPs, first token")], ["FLOPs, last token of the window", cell("FLOPs, last token")],
+            ["FLOPs, first token", cell("FLOPs, first token")], ["FLOPs, last token", cell("FLOPs, last token")],
           ]}
         />
       </Row>
