@@ -32,7 +32,7 @@ book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
 	@echo
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
-test: $(VENV)/installed bundle  ## Run the whole test suite: chapters and browser included
+test: $(VENV)/installed $(EXPLORERS)/node_modules/.installed  ## Run the whole test suite: chapters and browser included
 	@$(BIN)/python tests/browser/chromium.py
 	$(BIN)/python -m pytest -n $(WORKERS) --nbval tests book exercises
 
