@@ -3,17 +3,16 @@
 // A page opened from disk may not fetch others: search then lists titles without their extracts.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
-// Whatever scrolls sideways must be reachable by keyboard.
+// Whatever scrolls sideways must be reachable by keyboard: also after it was opened, or made narrow.
 addEventListener("load", () => {
-  const frames = "div.math, .pst-scrollable-table-container";
-  const mark = () =>
-    document.querySelectorAll(frames).forEach((frame) => {
-      if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
-      else frame.removeAttribute("tabindex");
-    });
+  const mark = (frame) => {
+    if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
+    else frame.removeAttribute("tabindex");
+  };
+  const sizes = new ResizeObserver((changes) => changes.forEach(({ target }) => mark(target)));
+  const frames = document.querySelectorAll("div.math, .pst-scrollable-table-container");
   const drawn = window.MathJax && MathJax.startup && MathJax.startup.promise;
-  Promise.resolve(drawn).then(mark);
-  addEventListener("resize", mark);
+  Promise.resolve(drawn).then(() => frames.forEach((frame) => sizes.observe(frame)));
 });
 
 // The theme's names for a screen reader: a button is called what stands on it, the bar is a region.

@@ -122,14 +122,15 @@ def label_choices(app, doctree, docname: str = "") -> None:
 def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Name the page's language, and leave out Thebe's scripts, which name another host.
 
-    Hidden code is called what stands on it, "Show code cell source", by screen readers too.
+    Hidden code is called what stands on it, "Show code cell source", by screen readers too; an
+    entry of the bibliography is an item of its list.
     Sphinx itself stays at plain English: its script for other languages needs `eval`, which a
     content security policy may forbid.
     """
     context["language"] = "en-GB"
     if "body" in context:
-        named = '<summary aria-label="Toggle hidden content">'
-        context["body"] = context["body"].replace(named, "<summary>")
+        body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+        context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
     for kind in ("script_files", "css_files"):
         context[kind] = [
             file
