@@ -360,13 +360,13 @@ def test_an_unknown_word_is_named_and_nothing_else_changes(block):
     expect(part.get_by_role("grid", name="am, stage by stage")).to_be_visible()
 
 
-def test_a_view_can_be_linked_and_comes_back(block):
+def test_a_view_can_be_linked_and_comes_back(block, visit):
     part = block()
     choose_token(part, 3)
     choose_stage(part, "ffn_out")
     part.get_by_role("group", name="Hidden units").get_by_role("button").nth(5).click()
     expect(part.page).to_have_url(re.compile("unit=5"))
-    part.page.reload()
+    part = visit(part.page.url).locator(f"#{ID}")
     expect(part.get_by_text("Unit 5 weighs")).to_be_visible()
     expect(part.locator(".gfx-block-now th")).to_contain_text("F")
     expect(part.get_by_role("grid", name="groot, stage by stage")).to_be_visible()

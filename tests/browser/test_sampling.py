@@ -378,14 +378,21 @@ def test_a_link_that_cannot_be_is_read_as_far_as_it_goes(sampling, state):
         expect(part.get_by_text("What was written cannot be read.")).to_be_visible()
 
 
-def test_a_view_can_be_linked_and_comes_back(sampling):
+def test_what_a_link_has_after_the_end_is_left_out(sampling):
+    part = sampling(written="leaf <END> leaf water")
+    assert text_of(part) == [*PROMPT.split(), "leaf", "<END>"]
+    expect(part.get_by_text("here writing stops")).to_be_visible()
+
+
+def test_a_view_can_be_linked_and_comes_back(sampling, visit):
     part = sampling(temperature=1.5, seed=9)
     button(part, "Draw to the end").click()
     part.locator(".gfx-sampling-written").first.click()
     before = text_of(part)
     expect(part.page).to_have_url(re.compile(r"written=.*back="))
     shown = ranking(part)
-    part.page.reload()
+    part = visit(part.page.url).locator(f"#{ID}")
+    expect(part.locator(".gfx")).to_be_visible()
     assert (text_of(part), ranking(part)) == (before, shown)
     button(part, "Reset").click()
     assert text_of(part) == PROMPT.split()
