@@ -200,6 +200,7 @@ def test_what_is_no_value_is_named_and_the_state_stays(designer, text):
     box(part, "dim").fill(text)
     expect(part.locator(".gfx-ds-broken li")).to_have_count(1)
     expect(part.locator(".gfx-ds-broken li")).to_contain_text("dim = ")
+    part.page.wait_for_timeout(400)  # the state would be in the address by now
     part.page.reload()
     assert box(part, "dim").input_value() == "128"
 
