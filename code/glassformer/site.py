@@ -124,6 +124,7 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
 
     Hidden code is called what stands on it, "Show code cell source", by screen readers too; an
     entry of the bibliography is an item of its list.
+
     Sphinx itself stays at plain English: its script for other languages needs `eval`, which a
     content security policy may forbid.
     """
