@@ -56,9 +56,9 @@ def file_site(site) -> str:
 def visit(browser):
     """Return a function that opens an address in a fresh context and returns the watched page.
 
-    `visit(address, theme="light", width=1440, mathematics=False)`; from a `file:` address the network
-    is off. When the test ends, it fails if a page had a console error or warning, a page error, a
-    failed or foreign request or a policy violation.
+    `visit(address, theme="light", width=1440, mathematics=False)`; from a `file:` address the
+    network is off. When the test ends, it fails if a page had a console error or warning, a page
+    error, a failed or foreign request or a policy violation.
     """
     with ExitStack() as pages:
 

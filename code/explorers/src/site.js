@@ -15,6 +15,7 @@ function bringToLife(place, instrument) {
     mount(instrument, model, live, { link: (state) => model.link(state) });
     words?.remove();
     if (model.linked) place.scrollIntoView();
+    addEventListener("hashchange", () => model.follow() && place.scrollIntoView());
   } catch (error) {
     const sorry = document.createElement("p");
     sorry.textContent = `This explorer could not start (${error.message}); here is what it shows, in words.`;

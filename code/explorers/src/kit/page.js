@@ -14,14 +14,32 @@ export class PageModel {
     this.id = id;
     this.fields = fields;
     this.standard = cleaned(fields, (name) => state[name]);
-    const linked = fromFragment(location.hash, id);
+    const linked = this.linkedState();
     this.linked = linked !== null;
-    const values = this.linked ? cleaned(fields, (name) => linked.get(name) ?? this.standard[name]) : this.standard;
     const shared = globalThis.glassformerParts ?? {};
     const parts = Object.entries(data).map(([name, part]) => [name, part ?? shared[name]]);
-    this.values = { ...values, data: Object.fromEntries(parts) };
+    this.values = { ...(linked ?? this.standard), data: Object.fromEntries(parts) };
     this.listeners = new Map();
     this.timer = null;
+  }
+
+  /** Return the state that the page's address holds for this explorer, or null if it holds none. */
+  linkedState() {
+    const linked = fromFragment(location.hash, this.id);
+    if (!linked) return null;
+    const fits = ([name, field]) => {
+      const value = linked.get(name);
+      return [name, (value === null ? undefined : field.clean(value)) ?? this.standard[name]];
+    };
+    return Object.fromEntries(Object.entries(this.fields).map(fits));
+  }
+
+  /** Take the state of an address that was opened while the page was already there. */
+  follow() {
+    const linked = this.linkedState();
+    if (!linked) return false;
+    for (const [name, value] of Object.entries(linked)) this.set(name, value);
+    return true;
   }
 
   get(name) {

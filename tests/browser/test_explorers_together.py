@@ -1,0 +1,276 @@
+"""What holds for all explorers: live on every page, proof against nonsense, and leak nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from urllib.parse import quote
+
+import pytest
+import torch
+from instrument import SITES
+from playwright.sync_api import expect
+
+from glassformer.checkpoints import load_baby_groot, load_tiny
+from glassformer.explorers import EXPLORERS
+from glassformer.explorers.base import jsonable
+from glassformer.explorers.parts import groot_part, tiny_part
+from glassformer.site_explorers import part_file
+
+PAGES = {
+    "book/index.html": ["everything"],
+    "book/01_data.html": ["tokens"],
+    "book/02_model.html": ["training"],
+    "book/03_interludes.html": ["embedding"],
+    "book/04_attention.html": ["attention"],
+    "book/05_block.html": ["block"],
+    "book/06_logits.html": ["sampling", "everything"],
+    "book/07_modern.html": ["rope", "modern", "matmul"],
+    "book/08_kv_cache.html": ["kv-cache"],
+    "book/09_m1_config.html": ["designer"],
+}
+PLACES = [(page, name) for page, names in PAGES.items() for name in names]
+every_place = pytest.mark.parametrize(("page", "name"), PLACES)
+WITH_PROMPT = [
+    place
+    for place in PLACES
+    if EXPLORERS[place[1]].class_traits(sync=True).keys() & {"prompt", "sentence"}
+]
+
+NONSENSE = [
+    "",
+    " \t ",
+    "zebra",
+    "🦝🌳 groot",
+    "שלום עולם",
+    "<img src=x onerror=alert(1)>",
+    "<script>document.title='x'</script>",
+    "'; DROP TABLE tokens; --",
+    "i " * 300,
+    "\u202egroot\u0000\ufffd",
+    "a" * 400,
+]
+
+FRAGMENTS = [
+    "%",
+    "%E0%A4%A",
+    "prompt=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
+    "prompt=&query=&step=&layer=-1&head=9999999999999999999999",
+    "query=NaN&row=Infinity&temperature=-Infinity&epoch=1e400&seed=abc",
+    "changes=[[[[&index={}&written=null&name=__proto__",
+    'changes=[["constructor",[0],1]]&name=constructor&index=[0]',
+    "__proto__=1&constructor=2&toString=3",
+    "step=hasOwnProperty&part=__proto__&product=toString&fault=valueOf",
+    "x" * 5000,
+]
+
+
+def explorer(page, name: str):
+    part = page.locator(f"#explorer-{name}")
+    expect(part.locator(".gfx").first).to_be_visible()
+    return part
+
+
+def unharmed(page, part, title: str) -> None:
+    """Fail unless the explorer stands, speaks, and let no markup or script in."""
+    expect(part.locator("section.gfx")).to_be_visible()
+    assert part.locator(".gfx-sentence").inner_text().strip()
+    assert part.locator("img, script:not([type='application/json']), iframe").count() == 0
+    assert page.title() == title
+
+
+def test_every_explorer_has_its_place():
+    assert {name for _, name in PLACES} == set(EXPLORERS)
+
+
+@pytest.mark.parametrize("over", SITES)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_brings_its_explorers_to_life(visit, request, over, page):
+    open_page = visit(f"{request.getfixturevalue(over)}/{page}")
+    for name in PAGES[page]:
+        part = explorer(open_page, name)
+        assert part.locator(".gf-explorer-text").count() == 0
+        assert part.locator(".gfx-sentence").inner_text().strip()
+    ids = open_page.evaluate("[...document.querySelectorAll('.gfx [id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(("page", "name"), WITH_PROMPT)
+def test_nonsense_in_the_prompt_changes_nothing_and_enters_nowhere(visit, http_site, page, name):
+    open_page = visit(f"{http_site}/{page}")
+    part, title = explorer(open_page, name), open_page.title()
+    box = part.locator(".gfx-prompt input").first
+    for text in NONSENSE:
+        box.fill(text)
+        unharmed(open_page, part, title)
+    unknown = part.locator(".gfx-prompt .gfx-error").first
+    expect(unknown).to_contain_text("a" * 40)
+
+
+def test_a_link_opened_on_its_own_page_is_followed(visit, http_site):
+    open_page = visit(f"{http_site}/book/04_attention.html")
+    part = explorer(open_page, "attention")
+    before = part.locator(".gfx-sentence").inner_text()
+    open_page.evaluate("location.hash = '#explorer-attention?query=1&mask=false'")
+    expect(part.locator(".gfx-sentence")).to_contain_text("i, at position 1, gives ")
+    expect(part.get_by_label("causal mask")).not_to_be_checked()
+    part.get_by_role("button", name="Reset").click()
+    expect(part.locator(".gfx-sentence")).to_have_text(before)
+    open_page.evaluate("location.hash = '#ch-attention'")  # an address of something else
+    expect(part.locator(".gfx-sentence")).to_have_text(before)
+
+
+@every_place
+def test_a_broken_link_gives_an_explorer_that_works(visit, http_site, page, name):
+    open_page = visit(f"{http_site}/{page}")
+    title = open_page.title()
+    rng = random.Random(name)
+    fuzz = [
+        *FRAGMENTS,
+        *("".join(chr(rng.randrange(32, 0x2FF)) for _ in range(80)) for _ in range(5)),
+    ]
+    fields = [*EXPLORERS[name].class_traits(sync=True, state=True)]
+    wild = [None, True, -1, 10**30, 0.5, "x", "<b>", [], {}, [[1]], "NaN", "-Infinity"]
+    for _ in range(10):
+        state = {field: rng.choice(wild) for field in fields}
+        fuzz.append("&".join(f"{k}={quote(json.dumps(v))}" for k, v in state.items()))
+    part = explorer(open_page, name)
+    for fragment in fuzz:
+        link = f"#explorer-{name}?{quote(fragment, safe='=&%')}"
+        open_page.evaluate("(link) => { location.hash = link; }", link)
+        open_page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        unharmed(open_page, part, title)
+    reached = visit(f"{http_site}/{page}{link}")  # the same from a page that is only now opened
+    unharmed(reached, explorer(reached, name), title)
+
+
+def broken(value: float) -> dict[str, str]:
+    """Return part scripts whose models have such a number among their weights."""
+    groot, tiny = load_baby_groot(), load_tiny()
+    with torch.no_grad():
+        groot.transformer.attn.q.weight[3, 5] = value
+        groot.token_embedding.weight[11, 0] = value
+        tiny.tok_embeddings.weight[1, 2] = value
+        tiny.layers[0].attention.wk.weight[0, 0] = value
+    from glassformer.data import cat_vocabulary
+
+    parts = {
+        "groot": groot_part(groot),
+        "initial": groot_part(groot),
+        "tiny": tiny_part(tiny, cat_vocabulary()),
+    }
+    return {
+        part_file(
+            name
+        ): f"(globalThis.glassformerParts ??= {{}}).{name} = {json.dumps(jsonable(part))};"
+        for name, part in parts.items()
+    }
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("page", PAGES)
+def test_weights_that_are_no_numbers_are_shown_and_break_nothing(visit, http_site, page, value):
+    open_page = visit("about:blank")
+    for file, script in broken(value).items():
+        open_page.route(
+            f"**/{file}*",
+            lambda route, script=script: route.fulfill(content_type="text/javascript", body=script),
+        )
+    open_page.goto(f"{http_site}/{page}")
+    for name in PAGES[page]:
+        part = explorer(open_page, name)
+        unharmed(open_page, part, open_page.title())
+        monkey(part, 40)
+        unharmed(open_page, part, open_page.title())
+
+
+MONKEY = """async (part, [steps, seed]) => {
+  let state = seed;
+  const random = (n) => ((state = (state * 1103515245 + 12345) % 2147483648), state % n);
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const controls = "input:not([type=file]):not([type=text]), select, button, td[data-n]";
+  const skipped = /play|copy|download|link|run|time|measure/i;
+  for (let n = 0; n < steps; n++) {
+    const all = [...part.querySelectorAll(controls)].filter((e) =>
+      !e.disabled && !(e.tagName === "BUTTON" && skipped.test(e.textContent + e.ariaLabel)));
+    const target = all[random(all.length)];
+    if (!target) continue;
+    if (target.type === "range" || target.type === "number") {
+      const [low, high] = [Number(target.min || 0), Math.min(Number(target.max || 10), 1000)];
+      target.value = low + random(1000) / 999 * (high - low);
+      target.dispatchEvent(new Event("input", { bubbles: true }));
+    } else if (target.tagName === "SELECT") {
+      target.selectedIndex = random(target.options.length);
+      target.dispatchEvent(new Event("change", { bubbles: true }));
+    } else if (target.tagName === "TD") {
+      target.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+    } else target.click();
+    await frame();
+  }
+}"""
+
+
+def monkey(part, steps: int, seed: int = 1) -> None:
+    """Use an explorer's controls and numbers at random, a frame for each."""
+    part.evaluate(MONKEY, [steps, seed])
+
+
+def held(page) -> dict[str, float]:
+    """Return how many listeners, nodes and bytes the page holds once all waste is removed."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    for _ in range(3):
+        session.send("HeapProfiler.collectGarbage")
+    metrics = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
+    session.detach()
+    return {name: metrics[name] for name in ("JSEventListeners", "Nodes", "JSHeapUsedSize")}
+
+
+@every_place
+def test_hundreds_of_interactions_leave_nothing_behind(visit, http_site, page, name):
+    open_page = visit(f"{http_site}/{page}")
+    part = explorer(open_page, name)
+    reset = part.get_by_role("button", name="Reset", exact=True)
+    for seed in (1, 2):  # both rounds go the same ways: what the first one makes once is there
+        monkey(part, 150, 7)
+        reset.click()
+        if seed == 1:
+            before = held(open_page)
+    after = held(open_page)
+    assert after["JSEventListeners"] <= before["JSEventListeners"] + 5
+    assert after["Nodes"] <= before["Nodes"] * 1.05 + 50
+    assert after["JSHeapUsedSize"] <= before["JSHeapUsedSize"] + 2e6
+
+
+def test_a_leak_would_be_seen(visit, http_site):
+    open_page = visit(f"{http_site}/book/04_attention.html")
+    before = held(open_page)
+    open_page.evaluate(
+        """() => { window.kept = []; for (let n = 0; n < 300; n++) {
+          const much = Array.from({ length: 1000 }, () => ({ n }));
+          addEventListener("keydown", () => much);
+          kept.push(document.createElement("p"), much); } }"""
+    )
+    after = held(open_page)
+    assert after["JSEventListeners"] > before["JSEventListeners"] + 5
+    assert after["Nodes"] > before["Nodes"] + 50
+    assert after["JSHeapUsedSize"] > before["JSHeapUsedSize"] + 2e6
+
+
+LOADED = re.compile(r'(?:src|href)="\.\./_static/(glassformer-(?:explorers|part)[^"?]*)')
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_an_explorer_page_loads_is_light(site, page):
+    import gzip
+
+    files = LOADED.findall((site / page).read_text(encoding="utf-8"))
+    assert any(file.endswith(".css") for file in files) and len(files) >= 2
+    size = sum(len(gzip.compress((site / "_static" / file).read_bytes(), 9)) for file in set(files))
+    print(f"{page}: {size / 1000:.1f} KB compressed for explorers")
+    assert size <= 150_000
+
+
+def test_a_page_without_explorers_loads_nothing_of_them(site):
+    assert not LOADED.findall((site / "book/notation.html").read_text(encoding="utf-8"))
