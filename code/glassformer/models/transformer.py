@@ -250,7 +250,7 @@ class Transformer(nn.Module):
     @property
     def vocab_size(self) -> int:
         """Number of tokens the model knows."""
-        return self.tok_embeddings.num_embeddings
+        return self.output.out_features
 
     def num_params(self) -> int:
         """Return the number of trainable parameters; equals config.num_params()."""
