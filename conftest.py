@@ -99,14 +99,8 @@ def forget_old_sites() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def site() -> Path:
-    """Return the folder of the strictly built site; one build serves all tests, workers and runs.
-
-    It is built again when anything has changed that it is made from. It shows the outputs stored in
-    the notebooks; that these are what the code gives is checked by `pytest --nbval book`, and
-    `make book` executes them.
-    """
+def built_site() -> Path:
+    """Return the folder of the strictly built site, built again if anything has changed."""
     from filelock import FileLock
 
     SITES.mkdir(parents=True, exist_ok=True)
@@ -129,3 +123,13 @@ def site() -> Path:
 
         write_explorers(folder / "_build" / "html" / "_static")
     return folder / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """Return the folder of the built site; one build serves all tests, workers and runs.
+
+    It shows the outputs stored in the notebooks; that these are what the code gives is checked by
+    `pytest --nbval book`, and `make book` executes them.
+    """
+    return built_site()

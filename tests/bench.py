@@ -1,11 +1,12 @@
 """Measure speed on this machine, next to peers and next to the goals.
 
     python tests/bench.py              everything
-    python tests/bench.py decode       some: decode, length, page, book, suite
+    python tests/bench.py decode       some: decode, length, page, events, book, suite
 
 `decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
-and without a cache; `page` compares training in JavaScript with the same in PyTorch; `book` times
-`make book` on a copy, cold and after a change to one chapter; `suite` times `make test`.
+and without a cache; `page` compares training in JavaScript with the same in PyTorch; `events` takes
+how long an explorer needs to answer its reader; `book` times `make book` on a copy, cold and after
+a change to one chapter; `suite` times `make test`.
 Repetitions take turns, so that a busy moment meets both sides.
 """
 
@@ -26,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOAL_DECODE, GOAL_COLD, GOAL_CHAPTER, GOAL_SUITE = 2.5, 90, 20, 8 * 60  # times faster; seconds
+GOAL_EVENT = 16  # milliseconds: one frame
 
 
 def in_turns(runs: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
@@ -204,6 +206,46 @@ def page(repetitions: int) -> None:
     )
 
 
+def spent(session) -> float:
+    """Return the milliseconds that a page's thread has worked, whatever else the machine does."""
+    metrics = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
+    return 1e3 * sum(metrics[f"{work}Duration"] for work in ("Script", "Layout", "RecalcStyle"))
+
+
+def events(repetitions: int) -> None:
+    """Use each explorer at random; print how long its page works from an event to the repaint."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
+    from browsing import FLAGS, served, watched
+    from chromium import find_chromium
+    from playwright.sync_api import sync_playwright
+    from test_explorers_together import PLACES, explorer, monkey
+
+    from conftest import built_site
+
+    steps = 5 * repetitions
+    print(f"\nFrom an event to the repainted explorer, {steps} events each, in Chromium")
+    with sync_playwright() as playwright, served(built_site()) as address:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        for page_name, name in PLACES:
+            with watched(browser, f"{address}/", mathematics=False) as page:
+                page.goto(f"{address}/{page_name}")
+                part, session = explorer(page, name), page.context.new_cdp_session(page)
+                session.send("Performance.enable", {"timeDomain": "threadTicks"})
+                monkey(part, 20)
+                took = []
+                for seed in range(steps):
+                    before = spent(session)
+                    monkey(part, 1, seed)
+                    took.append(spent(session) - before)
+            p50, p95 = statistics.median(took), sorted(took)[int(0.95 * len(took))]
+            print(
+                f"{name:>12} {p50:>7.1f} ms, 95th percentile {p95:>5.1f} ms   "
+                f"< {GOAL_EVENT} ms {verdict(p95 < GOAL_EVENT)}",
+                flush=True,
+            )
+        browser.close()
+
+
 def suite(repetitions: int) -> None:
     """Time the whole test suite."""
     print("\nThe whole test suite")
@@ -212,7 +254,8 @@ def suite(repetitions: int) -> None:
 
 def main() -> None:
     """Run the benchmarks that the command line names, or all."""
-    benchmarks = {"decode": decode, "length": length, "page": page, "book": book, "suite": suite}
+    benchmarks = {"decode": decode, "length": length, "page": page, "events": events}
+    benchmarks |= {"book": book, "suite": suite}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("benchmark", nargs="*", help=", ".join(benchmarks) + "; default: all")
     parser.add_argument("--repetitions", type=int, default=20, metavar="N")

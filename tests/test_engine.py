@@ -57,14 +57,18 @@ GOAL = 5  # times faster than PyTorch
 # Node
 
 
-def node(*arguments: str | Path, fixtures: Path | None = None) -> subprocess.CompletedProcess:
-    """Run the Node that pip installed, in this environment alone."""
+def node(
+    *arguments: str | Path, fixtures: Path | None = None, folder: Path | None = None
+) -> subprocess.CompletedProcess:
+    """Run the Node that pip installed, in this environment alone, where a folder says."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("NODE_", "GLASS_"))}
     if fixtures is not None:
         environment["GLASS_FIXTURES"] = str(fixtures)
     program = Path(executable.ROOT_DIR) / ("node.exe" if os.name == "nt" else "bin/node")
     command = [str(program), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 def node_test(file: str, fixtures: Path | None, explorers: Path = EXPLORERS):
@@ -605,16 +609,20 @@ def test_what_needs_fixtures_says_how_to_get_them():
 
 
 def test_training_in_javascript_is_several_times_faster(fixtures: Path):
-    """500 epochs against PyTorch with one thread, on this machine; the better of two tries."""
-    pytorch = json.loads((fixtures / "training.json").read_text())["seconds"]
+    """500 epochs against PyTorch with one thread, one after the other; the best of two each."""
+    theirs, ours = [], []
     for _ in range(2):
+        start = time.perf_counter()
+        train_baby_groot()
+        theirs.append(time.perf_counter() - start)
         run = node(EXPLORERS / "test" / "bench.js", fixtures=fixtures)
         assert run.returncode == 0, run.stderr
-        ours = json.loads(run.stdout)["training"] / 1000
-        print(f"PyTorch {pytorch:.2f} s, JavaScript {ours:.2f} s: {pytorch / ours:.1f} times")
-        if pytorch / ours >= GOAL:
+        ours.append(json.loads(run.stdout)["training"] / 1000)
+        times = min(theirs) / min(ours)
+        print(f"PyTorch {min(theirs):.2f} s, JavaScript {min(ours):.2f} s: {times:.1f} times")
+        if times >= GOAL:
             return
-    pytest.fail(f"PyTorch took {pytorch:.2f} s, JavaScript {ours:.2f} s: less than {GOAL} times")
+    pytest.fail(f"{min(ours):.2f} s against {min(theirs):.2f} s: less than {GOAL} times faster")
 
 
 def foreign(source: str) -> list[str]:
