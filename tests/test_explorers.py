@@ -234,10 +234,19 @@ def test_embedding_in_words():
     assert row("i", before) in lines(Embedding(**given, trained=False))
 
 
-@pytest.mark.parametrize("step", ["q", "k", "v", "scores", "attention", "context"])
-def test_attention_in_words(step):
+@pytest.mark.parametrize(
+    ("step", "names"),
+    [
+        ("qkv", ["q", "k", "v"]),
+        ("scores", ["scores"]),
+        ("attention", ["attention"]),
+        ("context", ["context"]),
+    ],
+)
+def test_attention_in_words(step, names):
     seen = groot_trace()
-    assert row("am", seen[step][2]) in lines(Attention(step=step))
+    for name in names:
+        assert row("am", seen[name][2]) in lines(Attention(step=step))
     assert f"{100 * seen['attention'][2, 1]:.1f} % i" in Attention().text()
 
 
@@ -247,6 +256,7 @@ def test_attention_in_words_hides_the_future_and_follows_its_switches():
     assert [*row("am", scores[2, :3]), "hidden"] in lines(Attention(step="masked_scores"))
     assert row("am", scores[2]) in lines(Attention(step="masked_scores", mask=False))
     assert row("am", raw[2]) in lines(Attention(step="scores", scale=False))
+    assert row("am", raw[2]) in lines(Attention(step="products"))
     open_ = scores.softmax(dim=-1)
     assert row("am", open_[2]) in lines(Attention(mask=False))
     assert row("am", (open_ @ seen["v"])[2]) in lines(Attention(mask=False, step="context"))

@@ -70,12 +70,26 @@ def test_every_step_shows_pytorchs_numbers(attention, groot, over):
 
 
 def test_products_are_not_yet_scaled(attention, groot):
-    part, seen = attention(step="products"), seen_by(groot)
-    shows(part, "scores", seen["q"] @ seen["k"].T)
-    cell(part, "scores [4, 4]", 3, 1).hover()
-    key, value, _ = formula(part)
-    assert key == "scores[3,1]"
-    assert value == pytest.approx((seen["q"][3] @ seen["k"][1]).item(), abs=6e-7)
+    part, seen = attention(), seen_by(groot)
+    before = told(part)
+    part.get_by_role("radio", name="Q Kᵀ", exact=True).check()
+    products = seen["q"] @ seen["k"].T
+    shows(part, "products", products)
+    assert told(part) == before  # what is attended to is divided all the same
+    cell(part, "products [4, 4]", 3, 1).hover()
+    key, value, line = formula(part)
+    assert key == "products[3,1]" and "√" not in line
+    assert value == pytest.approx(products[3, 1].item(), abs=6e-7)
+    torch.testing.assert_close(copied(part, "Copy products as Python")["products"], products)
+
+
+def test_a_share_says_how_it_is_made(attention, groot):
+    part, seen = attention(), seen_by(groot)
+    bars = part.get_by_role("list", name="Where am looks").get_by_role("button")
+    for n, share in enumerate(seen["attention"][2].tolist()):
+        (bars.nth(n).hover if n % 2 else bars.nth(n).focus)()
+        key, value, _ = formula(part)
+        assert key == f"attention[2,{n}]" and value == pytest.approx(share, abs=6e-7)
 
 
 @pytest.mark.parametrize(("scale", "mask"), [(False, True), (True, False), (False, False)])

@@ -235,16 +235,25 @@ class Attention(Explorer):
     explorer = named("attention")
     prompt = text(GROOT_PROMPT)
     query = whole(2, 0, 63)
-    step = choice("attention", ("q", "k", "v", "scores", "masked_scores", "attention", "context"))
+    STEPS = {  # what each step makes
+        "qkv": ("q", "k", "v"),
+        "products": ("products",),
+        "scores": ("scores",),
+        "masked_scores": ("masked_scores",),
+        "attention": ("attention",),
+        "context": ("context",),
+    }
+    step = choice("attention", tuple(STEPS))
     scale = flag(True)
     mask = flag(True)
 
     def _seen(self) -> dict[str, Tensor]:
-        """Return the trace; where scale or mask is off, what follows from it without them."""
+        """Return the trace and Q Kᵀ; where scale or mask is off, what follows without them."""
         seen = trace(self._model_of("groot"), self._ids(self.prompt))
+        seen["products"] = seen["q"] @ seen["k"].T
         if self.scale and self.mask:
             return seen
-        scores = seen["scores"] * (1 if self.scale else math.sqrt(seen["q"].shape[-1]))
+        scores = seen["scores"] if self.scale else seen["products"]
         future = torch.ones_like(scores, dtype=torch.bool).triu(1)
         masked = scores.masked_fill(future, -1e9) if self.mask else scores
         attention = masked.softmax(dim=-1)
@@ -254,11 +263,7 @@ class Attention(Explorer):
     def _told(self) -> list[str]:
         words, seen = self.prompt.split(), self._seen()
         asks = min(self.query, len(words) - 1)
-        square = self.step in ("scores", "masked_scores", "attention")
-        columns = words if square else _numbered(seen[self.step].shape[-1])
-        lines = grid(seen[self.step], words, columns)
-        if self.step == "masked_scores":
-            lines = lines.replace(told(-1e9), "hidden".rjust(len(told(-1e9))))
+        shown, square = self.STEPS[self.step], self.step not in ("qkv", "context")
         weights = [
             f"{share(a)} {w}" for a, w in zip(seen["attention"][asks].tolist(), words, strict=True)
         ]
@@ -266,11 +271,16 @@ class Attention(Explorer):
         return [
             f"One head of attention reads “{self._said}”"
             + (f", without {listed(off)}." if off else ".")
-            + f" Shown is {self.step}, one row for each token"
+            + f" Shown is {listed(shown)}, one row for each token"
             + (" that asks, one column for each that is asked." if square else "."),
-            lines,
+            *(self._grid(seen[name], words, square) for name in shown),
             f"The token {words[asks]} attends to {listed(weights)}.",
         ]
+
+    def _grid(self, tensor: Tensor, words: list[str], square: bool) -> str:
+        """Return a step's numbers; what the mask hides is called hidden."""
+        lines = grid(tensor, words, words if square else _numbered(tensor.shape[-1]))
+        return lines.replace(told(-1e9), "hidden".rjust(len(told(-1e9))))
 
 
 class Block(Explorer):

@@ -7,6 +7,9 @@
 
 const LONGEST = 400; // letters of a text that are kept
 
+/** What is on and what is off, as Python and links write it. */
+const FLAGS = new Map([true, "true", 1, "1"].map((on) => [on, true]).concat([false, "false", 0, "0"].map((off) => [off, false])));
+
 /** @returns {Field} a text */
 export const text = (standard = "") => ({
   default: standard,
@@ -28,7 +31,7 @@ export const real = (standard, min, max) => ({
 /** @returns {Field} true or false */
 export const flag = (standard) => ({
   default: standard,
-  clean: (value) => ({ true: true, 1: true, false: false, 0: false })[String(value)],
+  clean: (value) => FLAGS.get(value),
 });
 
 /** @returns {Field} one of a few texts */
