@@ -32,8 +32,8 @@ $\odot$ is a product number by number: `*`, not `@`. SiLU is the gate multiplied
 zero lets next to nothing pass, one far above lets everything through. Three matrices and no biases: for the same number of
 weights the hidden layer can only be two thirds as wide as BabyGroot's would be.
 """,
-    forbidden={
-        "forward": "A ready-made module does the work here; three matrix products and a bend are all it takes."
+    forbidden={  # every part of the package's module notes its tensors
+        "note": "The package's `SwiGLU` does the work here; three matrix products and a bend are all it takes."
     },
 )
 
@@ -148,7 +148,7 @@ def swiglu(x, w_gate, w_up, w_down):
     return F.silu(x @ w_gate.T) @ w_down.T
 
 
-@exercise.mutant("ready-made", exercise.forbidden["forward"])
+@exercise.mutant("ready-made", exercise.forbidden["note"])
 def swiglu(x, w_gate, w_up, w_down):
     from glassformer.models import SwiGLU
 
