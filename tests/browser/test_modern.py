@@ -137,6 +137,22 @@ def test_the_modern_ledger_is_the_real_models(modern, models):
     assert found[:6] == wanted and found[6] == sum(wanted)
 
 
+def test_the_ledger_says_how_each_number_is_made(modern, models):
+    part = modern()
+    part.get_by_label("rotary positions", exact=True).check()
+    grid = part.get_by_role("grid", name="Parameters by part")
+    panel = part.locator(".gfx > .gfx-formula")
+    made = {(2, 0): "216 = 3 · 8 · 8 + 3 · 8", (1, 1): "0 = 0", (7, 0): "16 = 2 · 8"}
+    for (row, column), formula in made.items():
+        grid.locator("tbody tr").nth(row).locator("td").nth(column).hover()
+        assert panel.locator(".gfx-formula-filled").inner_text().strip() == formula
+    grid.locator("tbody tr").nth(6).locator("td").nth(3).focus()
+    terms = [to_number(text) for text in panel.locator(".gfx-ref").all_inner_texts()]
+    assert (
+        sum(terms) == models[1].num_params() == to_number(panel.locator(".gfx-value").inner_text())
+    )
+
+
 def test_each_side_explains_its_own_numbers(modern, models):
     part, seen = modern(), traced(models)
     for name, wanted in (

@@ -2,8 +2,8 @@
 
 import { useMemo } from "preact/hooks";
 import { row } from "../engine/index.js";
-import { GROUPED, ledger, ledgerOf } from "../ledger.js";
-import { Choice, Frame, Matrix, Prompt, Scope, Switch, Table, choice, count, flag, text, usePrompt } from "../kit/index.js";
+import { GROUPED, amount, explainLedger, ledger, ledgerOf } from "../ledger.js";
+import { Choice, Figures, Frame, Matrix, Prompt, Scope, Switch, choice, count, flag, text, usePrompt } from "../kit/index.js";
 
 const GROOT_PROMPT = "<START> i am groot";
 const CAT_PROMPT = "the cat sat on the mat";
@@ -41,6 +41,9 @@ const SWITCHES = [
   ["rmsnorm", "RMSNorm"], ["rotary", "rotary positions"], ["swiglu", "SwiGLU"], ["grouped", `${GROUPED.heads} heads on ${GROUPED.kvHeads} of keys and values`],
 ];
 
+/** The books of the ledger, in the order of its columns. */
+const MODELS = ["BabyGroot", "exchanged", "LLaMA-style"];
+
 const LABELS = {
   tokens: "token embedding", positions: "positions", attention: "attention", ffn: "feed-forward", norms: "norms", head: "output head",
 };
@@ -65,9 +68,11 @@ function View({ state, set, data }) {
   const old = useSide(groot, vocabulary, state.prompt, groot.maxLen, GROOT_PROMPT);
   const now = useSide(tiny, tinyVocabulary, state.tiny_prompt, tiny.config.max_seq_len, CAT_PROMPT);
   const part = PARTS[state.part];
-  const books = [ledger(groot), ledger(groot, state), ledgerOf(tiny.config)];
+  const { rmsnorm, rotary, swiglu, grouped } = state;
+  const books = useMemo(() => [ledger(groot), ledger(groot, state), ledgerOf(tiny.config)], [groot, tiny, rmsnorm, rotary, swiglu, grouped]);
+  const explainer = useMemo(() => explainLedger(Object.fromEntries(MODELS.map((name, n) => [name, books[n]]))), [books]);
   return (
-    <Frame sentence={sentence(part, old, now, state, books)} twin={() => twin(part, old, now, books)}>
+    <Frame explainer={explainer} sentence={sentence(part, old, now, state, books)} twin={() => twin(part, old, now, books)}>
       <Choice label="Part" value={state.part} options={Object.entries(PARTS).map(([name, { label }]) => [name, label])} onChange={(name) => set({ part: name })} />
       <div class="gfx-modern-sides">
         <Side title="BabyGroot" side={old} part={part.then} onPrompt={(prompt) => set({ prompt })} />
@@ -123,14 +128,12 @@ function headTitle(name, own, head, { config }) {
 }
 
 function Ledger({ books }) {
-  const [plain, changed, modern] = books;
   const rows = [...Object.keys(LABELS), "total", "cached"].map((name) => {
-    const values = books.map(({ parts, total, cached }) => ({ ...parts, total, cached })[name]);
-    const difference = values[1] - values[0];
+    const [plain, changed, modern] = books.map((book, n) => ({ name: `${MODELS[n]}: ${name}`, index: [], value: amount(book, name), show: count }));
     const label = LABELS[name] ?? { total: "all parameters", cached: "numbers cached a token" }[name];
-    return [label, count(values[0]), count(values[1]), signed(difference), count(values[2])];
+    return [label, plain, changed, signed(changed.value - plain.value), modern];
   });
-  return <Table caption={`Parameters: BabyGroot's ${count(plain.total)}, ${count(changed.total)} with the parts exchanged, and the LLaMA-style model's ${count(modern.total)}`} columns={["part", "BabyGroot", "exchanged", "difference", "LLaMA-style"]} rows={rows} />;
+  return <Figures label="Parameters by part" columns={["part", "BabyGroot", "exchanged", "difference", "LLaMA-style"]} rows={rows} />;
 }
 
 function signed(n) {
