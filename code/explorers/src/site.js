@@ -6,10 +6,9 @@ import { PageModel } from "./kit/page.js";
 
 /** Mount one explorer in place of its text alternative, which stays if that cannot be done. */
 function bringToLife(place, instrument) {
-  const words = place.querySelector(".gf-explorer-text");
+  const words = place.querySelector(".gf-explorer-text"), live = document.createElement("div");
   try {
     const given = JSON.parse(place.querySelector('script[type="application/json"]').textContent);
-    const live = document.createElement("div");
     const model = new PageModel(place.id, instrument, given);
     place.append(live);
     mount(instrument, model, live, { link: (state) => model.link(state) });
@@ -17,6 +16,7 @@ function bringToLife(place, instrument) {
     if (model.linked) place.scrollIntoView();
     addEventListener("hashchange", () => model.follow() && place.scrollIntoView());
   } catch (error) {
+    live.remove();
     const sorry = document.createElement("p");
     sorry.textContent = `This explorer could not start (${error.message}); here is what it shows, in words.`;
     words?.before(sorry);
