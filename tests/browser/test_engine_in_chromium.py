@@ -30,7 +30,8 @@ MODEL = """const tensors = Object.fromEntries(Object.entries(given.weights).map(
 TRACES = f"""(given) => {{
   {MODEL}
   const plain = ([name, {{ shape, data }}]) => [name, [shape, [...data]]];
-  return given.prompts.map((ids) => Object.fromEntries(Object.entries(model.trace(ids)).map(plain)));
+  const traced = (ids) => Object.fromEntries(Object.entries(model.trace(ids)).map(plain));
+  return given.prompts.map(traced);
 }}"""
 PIECES = f"""(given) => {{
   {MODEL}
