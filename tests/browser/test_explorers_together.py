@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 import torch
+from browsing import MATHJAX, PATIENCE, watch
 from instrument import SITES
 from playwright.sync_api import expect
 
@@ -183,6 +184,44 @@ def test_weights_that_are_no_numbers_are_shown_and_break_nothing(visit, http_sit
         unharmed(open_page, part, open_page.title())
         monkey(part, 40)
         unharmed(open_page, part, open_page.title())
+
+
+@pytest.fixture
+def phone(browser, http_site):
+    """Return a function that opens a page on a phone: narrow, and touched by fingers."""
+    context = browser.new_context(
+        viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True
+    )
+    context.set_default_timeout(PATIENCE)
+    problems = watch(context, http_site)
+    context.route(MATHJAX, lambda route: route.fulfill(content_type="text/javascript", body=""))
+
+    def open_page(name: str):
+        page = context.new_page()
+        page.goto(f"{http_site}/{name}")
+        return page
+
+    yield open_page
+    context.close()
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("page", "name"), [place for place in PLACES if place[1] in ("tokens", "training", "embedding")]
+)
+def test_a_finger_is_enough(phone, page, name):
+    """The explorers whose own tests do not touch: a tap points at a number, a tap chooses."""
+    part = explorer(phone(page), name)
+    numbers = part.locator(".gfx-number, .gfx-figure, .gfx-grid td[data-n]")
+    for n in (0, min(7, numbers.count() - 1)):
+        numbers.nth(n).tap()
+        expect(part.locator(".gfx-formula-filled .gfx-value")).to_be_visible()
+    if name == "training":
+        part.get_by_role("button", name="One epoch").tap()
+        expect(part.locator(".gfx-sentence")).to_contain_text("After 1 epoch ")
+    option = part.locator(".gfx-option input:not(:checked)").first.element_handle()
+    option.tap()
+    assert option.is_checked()
 
 
 MONKEY = """async (part, [steps, seed]) => {
