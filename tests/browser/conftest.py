@@ -6,11 +6,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browsing import FLAGS, served, watched
+from browsing import FLAGS, PATIENCE, served, watched
 from chromium import MISSING, find_chromium
 from lab import Notebook, running_lab, write_notebook
+from playwright.sync_api import expect
 
 HERE = Path(__file__).parent
+
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.hookimpl(tryfirst=True)
