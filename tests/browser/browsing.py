@@ -168,7 +168,7 @@ def open_everything(page: Page) -> None:
     )
 
 
-STICKING_OUT = """() => {
+STICKING_OUT = """(within) => {
   const wide = document.documentElement.clientWidth, found = [];
   const framed = (e) => {  // in a frame that scrolls, or in a part that is put away
     for (let p = e; p && p !== document.body; p = p.parentElement) {
@@ -178,7 +178,7 @@ STICKING_OUT = """() => {
     }
     return false;
   };
-  for (const e of document.body.querySelectorAll("*")) {
+  for (const e of document.querySelector(within).querySelectorAll("*")) {
     const box = e.getBoundingClientRect();
     if (box.width && box.height && (box.right > wide + 1 || box.left < -1) && !framed(e))
       found.push(`${e.outerHTML.slice(0, 100)} [${box.left | 0}, ${box.right | 0}]`);
@@ -189,9 +189,9 @@ STICKING_OUT = """() => {
 }"""
 
 
-def no_sideways_scroll(page: Page) -> None:
-    """Fail if the page scrolls sideways, or if something sticks out of it that no frame scrolls."""
-    found = page.evaluate(STICKING_OUT)
+def no_sideways_scroll(page: Page, within: str = "body") -> None:
+    """Fail if the page scrolls sideways, or if something in it sticks out that no frame scrolls."""
+    found = page.evaluate(STICKING_OUT, within)
     assert not found, "too wide:\n  " + "\n  ".join(found)
 
 

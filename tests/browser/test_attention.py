@@ -218,7 +218,7 @@ def test_it_is_accessible_and_fits_every_screen(attention, theme):
     part = attention(theme=theme)
     for width in WIDTHS:
         part.page.set_viewport_size({"width": width, "height": 900})
-        no_sideways_scroll(part.page)
+        no_sideways_scroll(part.page, "#explorer-attention")
         screenshot(part, f"attention-{theme}-{width}")
     twin(part)
     assert axe(part.page, "#explorer-attention") == []

@@ -151,7 +151,7 @@ def test_it_is_accessible_and_fits_every_screen(rope, theme):
     part = rope(theme=theme)
     for width in WIDTHS:
         part.page.set_viewport_size({"width": width, "height": 900})
-        no_sideways_scroll(part.page)
+        no_sideways_scroll(part.page, "#explorer-rope")
         screenshot(part, f"rope-{theme}-{width}")
     twin(part)
     assert axe(part.page, "#explorer-rope") == []
