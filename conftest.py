@@ -40,7 +40,8 @@ def pytest_xdist_make_scheduler(config, log):
     class OneWorkerPerFile(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file = nodeid.partition("::")[0]
-            return nodeid if file.endswith(("test_kernels.py", "test_pages.py")) else file
+            spread = ("test_kernels.py", "test_pages.py", "test_exercises.py")
+            return nodeid if file.endswith(spread) else file
 
     config.option.loadscopereorder = False
     return OneWorkerPerFile(config, log)
