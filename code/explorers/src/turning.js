@@ -2,6 +2,7 @@
 
 import { dot } from "./engine/index.js";
 import { number } from "./kit/format.js";
+import { explanation } from "./provenance.js";
 
 /**
  * Return both vectors turned, and what each pair gives to their product.
@@ -71,20 +72,21 @@ export function explainTurning(both, origin) {
     const [f, g, sign] = first ? ["cos", "sin", " − "] : ["sin", "cos", " + "];
     const at = number(angle, 3);
     const parts = [a, ` · ${f}(${at})${sign}`, b, ` · ${g}(${at})`];
-    return made(`${own}′`, [i], turned[i], rule, parts, `pair ${pair}, turned by its angle`);
+    return made(`${own}′`, [i], turned[i], { rule, parts, note: `pair ${pair}, turned by its angle` });
   }
 
   function pairProduct(pair) {
     const i = 2 * pair;
     const parts = [ref("q′", i), " · ", ref("k′", i), " + ", ref("q′", i + 1), " · ", ref("k′", i + 1)];
     const rule = `q′[${i}] · k′[${i}] + q′[${i + 1}] · k′[${i + 1}]`;
-    return made("pair product", [pair], both.pairs[pair].product, rule, parts);
+    return made("pair product", [pair], both.pairs[pair].product, { rule, parts });
   }
 
   function scoreOfAll() {
     const sum = both.pairs.flatMap((_, pair) => [...(pair ? [" + "] : []), ref("pair product", pair)]);
     const D = both.q.length;
-    return made("score", [], both.product / Math.sqrt(D), `q′ · k′ / √${D}`, ["(", ...sum, `) / √${D}`]);
+    const told = { rule: `q′ · k′ / √${D}`, parts: ["(", ...sum, `) / √${D}`] };
+    return made("score", [], both.product / Math.sqrt(D), told);
   }
 
   function ref(name, i) {
@@ -92,9 +94,9 @@ export function explainTurning(both, origin) {
     return { name, index: [i], value: values[name] };
   }
 
-  return ({ name, index }) => makers[name]?.(index) ?? null;
-}
+  function made(name, index, value, told) {
+    return explanation({ name, index }, value, { symbol: name, ...told });
+  }
 
-function made(name, index, value, rule, parts, note = "") {
-  return { name, index, value, rule, parts, note, symbol: name, refs: parts.filter((part) => typeof part === "object") };
+  return ({ name, index }) => makers[name]?.(index) ?? null;
 }

@@ -5,7 +5,7 @@ import { FAULTS, argmax, softmaxInPlace, tensor } from "../engine/index.js";
 import { Lanes, TOLERANCE, total } from "../lanes.js";
 import { symbolOf } from "../provenance.js";
 import { memo } from "../kit/memo.jsx";
-import { cellOf, destination } from "../kit/matrix.jsx";
+import { cellOf, walkedByKeys } from "../kit/matrix.jsx";
 import {
   Button, Choice, Figures, Frame, Matrix, Prompt, Row, Slider, Value, choice, count, exact, number, percent, text,
   usePrompt, whole,
@@ -253,12 +253,7 @@ const Places = memo(function Places({ lines, width, held, fresh, words, chosen, 
     const n = cellOf(event.target);
     if (n !== null) choose({ n });
   };
-  const move = (event) => {
-    const to = destination(event.key, cellOf(event.target), lines.length, width);
-    if (to === null) return;
-    event.preventDefault();
-    event.currentTarget.querySelector(`[data-n="${to}"]`).focus();
-  };
+  const move = walkedByKeys(lines.length, width);
   return (
     <div class="gfx-scroll">
       <table class="gfx-kv-places" role="grid" aria-label="Places of the cache" onFocusIn={touch} onClick={touch} onKeyDown={move}>

@@ -5,7 +5,7 @@ import { argmax, row as rowOf } from "../engine/index.js";
 import { Filled, NAMES, PRODUCTS, productOf } from "../products.js";
 import { symbolOf } from "../provenance.js";
 import { huesOf, stepOf } from "../kit/colour.js";
-import { cellOf, destination } from "../kit/matrix.jsx";
+import { cellOf, destination, walkedByKeys } from "../kit/matrix.jsx";
 import { memo } from "../kit/memo.jsx";
 import {
   Button, Choice, Figures, Frame, Matrix, Plot, Pointing, Prompt, Row, Select, Slider, Value, choice, exact, keyOf, number,
@@ -187,12 +187,7 @@ const Grid = memo(function Grid({ of, cells, full, role, rows, columns, printed,
       point(cells[r][c]);
     }
   };
-  const move = (event) => {
-    const to = destination(event.key, cellOf(event.target), cells.length, width);
-    if (to === null) return;
-    event.preventDefault();
-    event.currentTarget.querySelector(`[data-n="${to}"]`).focus();
-  };
+  const move = walkedByKeys(cells.length, width);
   return (
     <div class="gfx-scroll" ref={box}>
       <table

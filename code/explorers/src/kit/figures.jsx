@@ -3,7 +3,7 @@
 import { useContext, useState } from "preact/hooks";
 import { number } from "./format.js";
 import { Pointing, keyOf } from "./frame.jsx";
-import { cellOf, destination } from "./matrix.jsx";
+import { cellOf, walkedByKeys } from "./matrix.jsx";
 import { memo } from "./memo.jsx";
 
 /**
@@ -29,12 +29,7 @@ const Grid = memo(function Grid({ label, columns, rows, point, pointed }) {
     const cell = rows[Math.floor(n / width)][(n % width) + 1];
     if (cell?.name) point(cell);
   };
-  const move = (event) => {
-    const to = destination(event.key, cellOf(event.target), rows.length, width);
-    if (to === null) return;
-    event.preventDefault();
-    event.currentTarget.querySelector(`[data-n="${to}"]`).focus();
-  };
+  const move = walkedByKeys(rows.length, width);
   return (
     <div class="gfx-scroll">
       <table class="gfx-table gfx-figures" role="grid" aria-label={label} onPointerOver={at} onFocusIn={at} onClick={at} onKeyDown={move}>

@@ -137,6 +137,20 @@ export function cellOf(target) {
   return cell ? Number(cell.dataset.n) : null;
 }
 
+/**
+ * Return what a grid of numbered cells does on a key: the focus goes to the cell that it leads to.
+ * @param {number} height
+ * @param {number} width
+ */
+export function walkedByKeys(height, width) {
+  return (event) => {
+    const to = destination(event.key, cellOf(event.target), height, width);
+    if (to === null) return;
+    event.preventDefault();
+    event.currentTarget.querySelector(`[data-n="${to}"]`).focus();
+  };
+}
+
 /** Return the cell that a key leads to, or null if the key means nothing here. */
 export function destination(key, n, height, width) {
   if (n === null) return null;
