@@ -70,6 +70,7 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     not_shown = [ROOT / "code/glassformer" / name for name in NOT_SHOWN]
     made_from = [ROOT / name for name in ("_config.yml", "_toc.yml", "requirements.txt")]
+    made_from += sorted((ROOT / "exercises").glob("*.ipynb"))  # what chapters offer for download
     for folder in ("book", "code/glassformer"):
         made_from += sorted(path for path in (ROOT / folder).rglob("*") if path.is_file())
     made_from = [p for p in made_from if not any(p == n or n in p.parents for n in not_shown)]

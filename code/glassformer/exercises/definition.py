@@ -127,3 +127,4 @@ class Chapter:
     opening: str
     setup: str
     order: tuple[str, ...]
+    closing: str = ""  # what the notebook ends with, after the list of what is done

@@ -42,6 +42,8 @@ def notebook(chapter: Chapter, fill: Fill | None = None) -> nbformat.NotebookNod
             code(f'check("{exercise.name}", {exercise.function_name})'),
         ]
     cells += [markdown("## What is done"), code("progress()")]
+    if chapter.closing:
+        cells.append(markdown(chapter.closing.strip()))
     return normalise(nbformat.v4.new_notebook(cells=cells))
 
 
