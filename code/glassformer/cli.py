@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -19,11 +24,20 @@ app = typer.Typer(
 )
 
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not attempted": ("·", "dim")}
+_MOST_SHOWN = 5  # misconceptions, after a class is graded
+
+Seed = Annotated[
+    int,
+    typer.Option(help="Draw the tests' random inputs from this number: your own is secret."),
+]
 
 
-@app.callback()
-def _commands() -> None:
-    """Keep `grade` a command of its own, also while there is only one."""
+class Format(str, Enum):
+    """How results are told."""
+
+    table = "table"
+    gradescope = "gradescope"
+    classroom = "classroom"
 
 
 @app.command()
@@ -31,36 +45,153 @@ def grade(
     submission: Annotated[
         Path, typer.Argument(help="A notebook of exercises, a config.json, or a folder with both.")
     ],
-    seed: Annotated[
-        int,
-        typer.Option(help="Draw the tests' random inputs from this number: your own is secret."),
-    ] = 0,
+    seed: Seed = 0,
+    how: Annotated[
+        Format, typer.Option("--format", help="A table, or the JSON that a platform reads.")
+    ] = Format.table,
 ) -> None:
     """Grade one submission: a table of points, and what is wrong.
 
     The exit status is 0 if all points were earned, 1 if not, 2 if there is nothing to grade.
     """
-    if not hasattr(os, "fork"):
-        Console(stderr=True).print("Grading needs Linux or macOS; on Windows, use `check` or WSL.")
-        raise typer.Exit(2)
+    _need_fork()
     from .grading.submission import NothingToGrade, grade_submission
 
-    console = Console()
-    earned = most = 0
+    results = []
     try:
-        for title, results in grade_submission(submission, seed):
-            table, remarks = _table(title), []
-            for result in results:
-                earned, most = earned + result.earned, most + result.points
-                _add(table, remarks, result)
-            console.print(table)
-            for remark in remarks:
-                console.print(remark)
+        for title, part in grade_submission(submission, seed):
+            part = list(part)
+            results += part
+            if how is Format.table:
+                _show(title, part)
     except NothingToGrade as nothing:
-        Console(stderr=True).print(Text(str(nothing)), soft_wrap=True)
-        raise typer.Exit(2) from None
-    console.print(Text(f"{earned} of {most} points"))
+        if how is not Format.table:
+            _print_json(how, [], str(nothing))
+        _refuse(nothing)
+    earned, most = sum(r.earned for r in results), sum(r.points for r in results)
+    if how is Format.table:
+        Console().print(Text(f"{earned} of {most} points"))
+    else:
+        _print_json(how, results)
     raise typer.Exit(0 if earned == most else 1)
+
+
+@app.command("grade-class")
+def grade_class(
+    submissions: Annotated[
+        Path, typer.Argument(help="A folder that holds one folder for each student.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the results.")],
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many submissions at a time.", show_default="one per core"),
+    ] = None,
+    seed: Seed = 0,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Grade on a dask cluster: its scheduler's address.")
+    ] = None,
+) -> None:
+    """Grade a class: every submission apart from the others, then reports for all.
+
+    Run it again after whatever stopped it: what is graded already stays. The exit status is 0 when
+    all submissions are graded, whatever they earned, and 2 if they cannot be.
+    """
+    _need_fork()
+    from .grading.apart import CannotGrade
+    from .grading.batch import grade_class
+    from .grading.reports import write_reports
+
+    try:
+        with _progress() as progress:
+            run = grade_class(submissions, out, seed, jobs or _cores(), scheduler, progress)
+        told = write_reports(out, run.results, run.remarks)
+    except (CannotGrade, ValueError) as cannot:
+        _refuse(cannot)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Stopped; the same command goes on from here.")
+        raise typer.Exit(130) from None
+    _sum_up(told, run.taken_over, out / "index.html")
+
+
+@app.command()
+def gradescope(
+    archive: Annotated[Path, typer.Argument(help="Where to write the archive, a .zip file.")],
+    seed: Seed = 0,
+) -> None:
+    """Write the autograder archive that Gradescope asks for: this package and two scripts."""
+    from .grading.apart import CannotGrade
+    from .grading.gradescope import write_archive
+
+    try:
+        write_archive(archive, seed)
+    except (CannotGrade, ValueError) as cannot:
+        _refuse(cannot)
+    Console().print(Text(f"{archive} is written: upload it as the assignment's autograder."))
+
+
+def _need_fork() -> None:
+    if not hasattr(os, "fork"):
+        _refuse("Grading needs Linux or macOS; on Windows, use `check` or WSL.")
+
+
+def _refuse(reason: object) -> NoReturn:
+    """Say in one line why there is nothing to do, and end."""
+    Console(stderr=True).print(Text(str(reason)), soft_wrap=True)
+    raise typer.Exit(2)
+
+
+def _cores() -> int:
+    """Return how many cores there are for this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _print_json(how: Format, results: list, note: str = "") -> None:
+    """Print results in a platform's format."""
+    from .grading.formats import for_classroom, for_gradescope
+
+    told = (for_gradescope if how is Format.gradescope else for_classroom)(results, note)
+    print(json.dumps(told, indent=1))
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that shows how far it is: a bar on a terminal, plain lines elsewhere."""
+    console = Console()
+    if not console.is_terminal:
+        yield lambda name, done, of: print(f"{done} of {of}: {name}", flush=True)
+        return
+    columns = (TextColumn("graded"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("graded", total=None)
+        yield lambda name, done, of: bar.update(task, completed=done, total=of)
+
+
+def _sum_up(told: dict, taken_over: int, index: Path) -> None:
+    """Say what a class has come to, and where the reports are."""
+    console = Console()
+    for remark in told["remarks"]:
+        console.print(Text(remark))
+    for m in told["misconceptions"][:_MOST_SHOWN]:
+        line = f"{m['count']} × {m['exercise']}, {m['misconception']}: {m['message']}"
+        console.print(Text(line), soft_wrap=True)
+    students = told["students"]
+    earned, most = (sum(s[key] for s in students) for key in ("earned", "points"))
+    before = f", {taken_over} of them before" if taken_over else ""
+    line = f"{len(students)} submissions graded{before}: {earned} of {most} points. Open {index}"
+    console.print(Text(line), soft_wrap=True)
+
+
+def _show(title: str, results: list) -> None:
+    """Show the results of a part."""
+    table, remarks = _table(title), []
+    for result in results:
+        _add(table, remarks, result)
+    console = Console()
+    console.print(table)
+    for remark in remarks:
+        console.print(remark)
 
 
 def _table(title: str) -> Table:

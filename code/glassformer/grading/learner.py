@@ -8,7 +8,6 @@ started, in sessions of its own too, as soon as its leash is let go.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -25,6 +24,7 @@ import psutil
 import torch
 
 from .channel import Channel
+from .processes import die_with_parent, inherit_orphans, kill
 from .responding import described_error, respond
 
 # A process forked from one with several threads of torch hangs in its first operation.
@@ -36,7 +36,6 @@ MOST_PROCESSES = 32
 _MEMORY = 2**30  # bytes beyond what torch itself maps
 _LARGEST_FILE = 4 * 2**20
 _NEVER = 10.0**9
-_SUBREAPER, _DEATH_SIGNAL = 36, 1  # Linux's prctl options
 
 
 @dataclass(frozen=True)
@@ -68,17 +67,6 @@ def warden(leash: socket.socket, line: socket.socket, work: Work) -> None:
     os._exit(0)
 
 
-def inherit_orphans() -> None:
-    """Become the parent of all processes below this one that lose theirs."""
-    _prctl(_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    """Set a property of this process where the system is Linux."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
 def _watch(learner: int, leash: socket.socket) -> str:
     """Wait until the learner's process ends or the leash is let go; return which it was."""
     counted = time.monotonic()
@@ -95,13 +83,6 @@ def _watch(learner: int, leash: socket.socket) -> str:
                 return "processes"
 
 
-def kill(processes: list[psutil.Process]) -> None:
-    """Kill processes that may be gone already."""
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-
-
 def _kill_descendants() -> None:
     """Kill all processes below this one, until there are none; orphans are among them."""
     me = psutil.Process()
@@ -115,7 +96,7 @@ def _kill_descendants() -> None:
 
 def _learn(line: socket.socket, work: Work) -> None:
     """Run the submission's cells, then answer calls of its function, as long as there are any."""
-    _prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    die_with_parent()
     channel = _shut_in(line, work)
 
     def send(told: dict) -> None:

@@ -76,6 +76,13 @@ def read_regular(path: Path, largest: int, within: Path | None = None) -> bytes:
     return content
 
 
+def printable(text: str) -> str:
+    """Return a text without what could act on a terminal or turn the direction of a page."""
+    text = text.encode("utf-8", "replace").decode()  # halves of a character, too
+    harmless = "\n\u200c\u200d"  # the last two join letters in some scripts
+    return "".join(c if c.isprintable() or c in harmless else "\ufffd" for c in text)
+
+
 def _inside(path: Path, folder: Path) -> bool:
     try:
         return path.resolve().is_relative_to(folder.resolve())

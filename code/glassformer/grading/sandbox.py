@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import json
 import math
-import multiprocessing
 import shutil
 import socket
 import sys
@@ -19,7 +18,8 @@ from collections.abc import Iterator, Sequence
 import psutil
 
 from .channel import Channel, Closed, TooMuch
-from .learner import MOST_PROCESSES, Work, kill, warden
+from .learner import MOST_PROCESSES, Work, warden
+from .processes import forkserver, kill
 from .responding import Lost, too_long
 
 CELLS_SECONDS = 5.0  # for running all cells of a notebook once
@@ -49,7 +49,7 @@ class Sandbox:
         self._leash, far_leash = socket.socketpair()
         line, far_line = socket.socketpair()
         self._line, self._over = Channel(line), None
-        self._process = _forkserver().Process(target=warden, args=(far_leash, far_line, work))
+        self._process = forkserver().Process(target=warden, args=(far_leash, far_line, work))
         with _without_main():
             self._process.start()
         _wardens.add(self._process.pid)
@@ -123,13 +123,6 @@ class Sandbox:
         _wardens.discard(self._process.pid)
         _kill_orphans()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _forkserver():
-    """Return the way to start processes from a server that has imported torch once."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([f"{__package__}.server"])
-    return context
 
 
 def _kill_orphans() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,21 +13,10 @@ from ..exercises.bank import chapter_exercises, chapters
 from ..exercises.definition import Chapter, Exercise
 from ..exercises.judging import Verdict, judge
 from ..milestones import judge_m1, m1_started
-from .reading import LARGEST, Notebook, Unreadable, read_notebook, read_regular
+from .reading import LARGEST, Notebook, Unreadable, printable, read_notebook, read_regular
 from .sandbox import CellEndsAll, Sandbox
 
-
-def grade_notebook(
-    path: Path, chapter: Chapter, seed: int = 0, within: Path | None = None
-) -> Iterator[Verdict]:
-    """Grade a notebook of a chapter's exercises, one verdict after the other."""
-    exercises = chapter_exercises(chapter)
-    try:
-        grader = Grader(read_notebook(path, within), seed)
-    except Unreadable as unreadable:
-        yield from (_failed(e, f"The notebook {path.name} {unreadable}.") for e in exercises)
-        return
-    yield from map(grader.grade, exercises)
+MOST_ENDING = 5  # cells that end Python, or never end, before a notebook is given up
 
 
 class Grader:
@@ -39,7 +28,7 @@ class Grader:
 
     def grade(self, exercise: Exercise) -> Verdict:
         """Return the verdict on one exercise, whose function gets a process of its own."""
-        while True:
+        while len(self._ending) < MOST_ENDING:
             cells = [cell for cell in self.notebook.cells if cell[0] not in self._ending]
             sandbox = Sandbox(cells, exercise.function_name, exercise.prepared, exercise.seconds)
             try:
@@ -51,6 +40,10 @@ class Grader:
                 if end.cell not in dict(cells):  # not even the first was reached
                     return _failed(exercise, f"The notebook cannot be run: {end.reason}.")
                 self._ending[end.cell] = f"when run, {end.reason}"
+        return _failed(
+            exercise,
+            f"The notebook cannot be run: {MOST_ENDING} of its cells end Python or never end.",
+        )
 
 
 def _judged(exercise: Exercise, sandbox: Sandbox, faults: dict[int, str], seed: int) -> Verdict:
@@ -82,7 +75,7 @@ def chapter_of(path: Path) -> Chapter | None:
         if path.stem.lower().startswith(chapter.notebook.lower()):
             return chapter
     number = path.stem[:2]
-    return next((c for c in known if number.isdigit() and c.number == int(number)), None)
+    return next((c for c in known if number.isdecimal() and c.number == int(number)), None)
 
 
 class NothingToGrade(Exception):
@@ -104,52 +97,108 @@ class Result:
     def of(cls, verdict: Verdict) -> Result:
         """Return the result that a verdict comes to."""
         looks_like = verdict.looks_like.name if verdict.looks_like else ""
-        e = verdict.exercise
-        return cls(
-            e.name, verdict.earned, e.points, verdict.status, tuple(verdict.lines()), looks_like
-        )
+        e, lines = verdict.exercise, verdict.lines()
+        remarks = tuple((label, printable(text)) for label, text in lines)
+        return cls(e.name, verdict.earned, e.points, verdict.status, remarks, looks_like)
 
 
+@dataclass(frozen=True)
+class Step:
+    """One thing of a submission to be graded: what it belongs to, and how it is done."""
+
+    part: str
+    name: str
+    points: int
+    how: Callable[[], Result]
+
+    def run(self) -> Result:
+        """Grade it."""
+        return self.how()
+
+    def lost(self, reason: str) -> Result:
+        """Return the result of what could not be graded."""
+        return Result(self.name, 0, self.points, "failed", (("wrong", reason),))
+
+
+M1 = "m1.design"
 M1_POINTS = 10
 Part = tuple[str, Iterator[Result]]
 
 
 def grade_submission(path: Path, seed: int = 0) -> Iterator[Part]:
     """Grade a notebook, a config.json or a folder; yield the title and results of each part."""
+    todo = steps(path, seed)
+    for part in dict.fromkeys(step.part for step in todo):
+        yield part, map(Step.run, [step for step in todo if step.part == part])
+
+
+def steps(path: Path, seed: int = 0, faults: Mapping[str, str] | None = None) -> list[Step]:
+    """Return what is to be graded of a notebook, a config.json or a folder, in the book's order.
+
+    `faults` names files whose content is not there to be read, and why.
+    """
+    faults = faults or {}
     if path.is_dir():
-        yield from _grade_folder(path, seed)
-    elif path.suffix == ".json":
-        yield path.name, iter([grade_config(path)])
-    elif path.suffix == ".ipynb":
+        return _folder_steps(path, seed, faults)
+    if path.suffix == ".json":
+        return [_config_step(path)]
+    if path.suffix == ".ipynb":
         chapter = chapter_of(path)
         if chapter is None:
             known = ", ".join(f"{c.notebook}.ipynb" for c in chapters())
             raise NothingToGrade(f"{path.name} is not one of the exercise notebooks: {known}.")
-        yield path.name, map(Result.of, grade_notebook(path, chapter, seed))
-    else:
-        raise NothingToGrade(
-            f"There is nothing to grade at {path}: give a notebook, a config.json or a folder."
-        )
+        return _notebook_steps(path, chapter, seed)
+    raise NothingToGrade(
+        f"There is nothing to grade at {path}: give a notebook, a config.json or a folder."
+    )
 
 
-def _grade_folder(folder: Path, seed: int) -> Iterator[Part]:
-    """Grade the notebooks and the config.json that a folder holds, in the book's order."""
+def _folder_steps(folder: Path, seed: int, faults: Mapping[str, str]) -> list[Step]:
     config = folder / "config.json"
-    found = [(chapter, _notebooks(folder, chapter)) for chapter in chapters()]
-    if not any(paths for _, paths in found) and not m1_started(config):
-        known = ", ".join(f"{c.notebook}.ipynb" for c in chapters())
-        raise NothingToGrade(f"{folder} holds nothing to grade: neither config.json nor {known}.")
-    for chapter, paths in found:
+    todo: list[Step] = []
+    for chapter in chapters():
+        paths = _notebooks(folder, chapter)
         if len(paths) == 1:
-            graded = grade_notebook(paths[0], chapter, seed, within=folder)
-            yield paths[0].name, map(Result.of, graded)
+            fault = faults.get(paths[0].name, "")
+            todo += _notebook_steps(paths[0], chapter, seed, folder, fault)
         elif paths:
             names = " and ".join(path.name for path in paths)
             reason = f"There are several notebooks of this chapter, {names}: keep one."
-            failed = (_failed(exercise, reason) for exercise in chapter_exercises(chapter))
-            yield f"{chapter.notebook}.ipynb", map(Result.of, failed)
+            todo += _failing(f"{chapter.notebook}.ipynb", chapter, reason)
     if m1_started(config):
-        yield "config.json", iter([grade_config(config, folder)])
+        todo.append(_config_step(config, folder, faults.get(config.name, "")))
+    if not todo:
+        known = ", ".join(f"{c.notebook}.ipynb" for c in chapters())
+        raise NothingToGrade(f"{folder} holds nothing to grade: neither config.json nor {known}.")
+    return todo
+
+
+def _notebook_steps(
+    path: Path, chapter: Chapter, seed: int, within: Path | None = None, fault: str = ""
+) -> list[Step]:
+    """Return a step for each exercise of a notebook; one that is unreadable fails in all."""
+    try:
+        if fault:
+            raise Unreadable(fault)
+        grader = Grader(read_notebook(path, within), seed)
+    except Unreadable as unreadable:
+        return _failing(path.name, chapter, f"The notebook {path.name} {unreadable}.")
+    return [
+        Step(path.name, e.name, e.points, lambda e=e: Result.of(grader.grade(e)))
+        for e in chapter_exercises(chapter)
+    ]
+
+
+def _failing(part: str, chapter: Chapter, reason: str) -> list[Step]:
+    """Return steps that fail for one reason."""
+    return [
+        Step(part, e.name, e.points, lambda e=e: Result.of(_failed(e, reason)))
+        for e in chapter_exercises(chapter)
+    ]
+
+
+def _config_step(path: Path, within: Path | None = None, fault: str = "") -> Step:
+    return Step(path.name, M1, M1_POINTS, lambda: grade_config(path, within, fault))
 
 
 def _notebooks(folder: Path, chapter: Chapter) -> list[Path]:
@@ -157,14 +206,16 @@ def _notebooks(folder: Path, chapter: Chapter) -> list[Path]:
     return sorted(p for p in folder.glob("*.ipynb") if chapter_of(p) is chapter)
 
 
-def grade_config(path: Path, within: Path | None = None) -> Result:
+def grade_config(path: Path, within: Path | None = None, fault: str = "") -> Result:
     """Return the result of milestone M1: all points for an accepted design, none otherwise."""
     try:
+        if fault:
+            raise Unreadable(fault)
         if os.path.lexists(path):
             read_regular(path, LARGEST, within)
         findings = judge_m1(path)
     except Unreadable as unreadable:
         findings = [f"{path.name} {unreadable}."]
     status = "failed" if findings else "passed"
-    remarks = tuple(("to change", finding) for finding in findings)
-    return Result("m1.design", 0 if findings else M1_POINTS, M1_POINTS, status, remarks)
+    remarks = tuple(("to change", printable(finding)) for finding in findings)
+    return Result(M1, 0 if findings else M1_POINTS, M1_POINTS, status, remarks)
