@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -82,13 +83,18 @@ def _coming(client, run: list[Student], records: Records) -> Iterator[tuple[Stud
         return [future]
 
     width = _AHEAD * max(1, sum(client.nthreads().values()))
-    coming = as_completed([future for _ in range(width) for future in send()])
+    first = [future for _ in range(width) for future in send()]
+    coming = as_completed(first, loop=client.loop)
     for future in coming:
         student, handed = sent.pop(future.key)
         try:
             told = future.result()
         except KilledWorker:
             told = {"results": [], "note": "It ended the dask workers that were grading it."}
+        except CancelledError:
+            raise CannotGrade(
+                "The dask scheduler no longer answers; the same command goes on from here."
+            ) from None
         yield student, handed, told
         for following in send():
             coming.add(following)

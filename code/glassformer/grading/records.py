@@ -75,6 +75,8 @@ class Records:
                 raise CannotGrade(
                     f"Another run is grading into {self.folder.parent}; wait for it."
                 ) from None
+            for unfinished in self.folder.glob(".*-????????.*"):  # of a run that was killed
+                unfinished.unlink()
             yield
 
 
