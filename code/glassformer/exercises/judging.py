@@ -21,10 +21,12 @@ from .draws import Draw
 
 Respond = Callable[[str], "str | bytes"]
 _EMPTY_INI = Path(__file__).with_name("pytest.ini")
-_OPTIONS = ["-c", str(_EMPTY_INI), "--noconftest", "--capture=no", "--import-mode=importlib"]
-for _plugin in (
+_OPTIONS = ["-c", str(_EMPTY_INI), "--noconftest", "--import-mode=importlib", "--assert=plain"]
+for _plugin in (  # pytest starts at each check, so it starts with little: no output, no files
     *("terminal", "cacheprovider", "faulthandler", "unraisableexception", "threadexception"),
     *("logging", "warnings", "junitxml", "pastebin", "doctest", "debugging", "stepwise"),
+    *("capture", "skipping", "legacypath", "tmpdir", "monkeypatch", "recwarn", "unittest"),
+    *("setuponly", "setupplan", "reports", "python_path", "subtests"),
 ):
     _OPTIONS += ["-p", f"no:{_plugin}"]
 
@@ -98,14 +100,19 @@ class _Run:
         """Count the points that can be earned."""
         self.collected = sum(points_of(item.function) for item in session.items)
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo):
-        """Count a test as passed only where its own call ended without an exception."""
+        """Count a test as passed only where its own call ended without an exception.
+
+        The report is this short because nobody reads it; pytest's own looks up every line's source.
+        """
+        outcome = "passed"
         if call.excinfo is not None:
             self.failures.append(_as_wrong(call.excinfo.value))
+            outcome = "failed"
         elif call.when == "call":
             self.earned += points_of(item.function)
-        return (yield)
+        return pytest.TestReport(item.nodeid, item.location, {}, outcome, None, call.when)
 
 
 def _as_wrong(error: BaseException) -> Wrong:

@@ -123,7 +123,7 @@ def _undisturbed(told: dict[str, object]) -> Iterator[None]:
             torch.random.fork_rng(devices=[]),
         ):
             warnings.simplefilter("ignore")
-            torch.manual_seed(0)
+            torch.default_generator.manual_seed(0)  # `torch.manual_seed` asks every accelerator
             yield
     finally:
         left = torch.get_default_dtype()
