@@ -78,6 +78,7 @@ class _Run:
     collected: int = 0
     earned: int = 0
     failures: list[Wrong] = field(default_factory=list)
+    broken: BaseException | None = None  # what kept a test from being run at all
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector):
         """Take the module that is imported already, not a second one by another name."""
@@ -109,6 +110,7 @@ class _Run:
         outcome = "passed"
         if call.excinfo is not None:
             self.failures.append(_as_wrong(call.excinfo.value))
+            self.broken = self.broken if call.when == "call" else call.excinfo.value
             outcome = "failed"
         elif call.when == "call":
             self.earned += points_of(item.function)
@@ -154,8 +156,10 @@ def _run(exercise: Exercise, respond: Respond, seeds: Sequence[int]) -> _Run:
     run = _Run(Answer(exercise, respond), seeds)
     with _own_settings():
         code = pytest.main([*_OPTIONS, exercise.module.__file__], plugins=[run])
-    if run.collected == 0 or code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        raise RuntimeError(f"The tests of {exercise.name} cannot be run: pytest says {code!r}.")
+    ended = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    if run.collected == 0 or run.broken or not ended:
+        said = f"The tests of {exercise.name} cannot be run: pytest says {code!r}."
+        raise RuntimeError(said) from run.broken
     return run
 
 
