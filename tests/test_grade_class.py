@@ -441,33 +441,35 @@ def test_what_a_killed_run_left_unfinished_is_removed(designs, tmp_path):
     assert not left.exists()
 
 
-def test_one_job_or_many_write_the_same_bytes(tmp_path):
-    for number in range(3):
-        hand_in(tmp_path / "class" / f"{number}", (solved, mistaken, first_only)[number])
-    design(tmp_path / "class/d")
-    graded(tmp_path / "class", tmp_path / "one", jobs=1)
-    graded(tmp_path / "class", tmp_path / "three", jobs=3)
-    assert written(tmp_path / "one") == written(tmp_path / "three")
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """Return a class of six, graded with three at a time."""
+    root = tmp_path_factory.mktemp("several")
+    for number, fill in enumerate((solved, mistaken, None, first_only)):
+        hand_in(root / "class" / f"{number}", fill)
+    hand_in(root / "class/hostile", first_does("import os\nos._exit(0)"))
+    design(root / "class/design")
+    graded(root / "class", root / "three", jobs=3)
+    return root
+
+
+def test_one_job_or_many_write_the_same_bytes(several):
+    graded(several / "class", several / "one", jobs=1)
+    assert written(several / "one") == written(several / "three")
 
 
 # On a cluster -------------------------------------------------------------------------------------
 
 
 @linux
-def test_a_cluster_writes_the_same_bytes(tmp_path):
+def test_a_cluster_writes_the_same_bytes(several):
     from distributed import LocalCluster
 
-    for number in range(4):
-        hand_in(tmp_path / "class" / f"{number}", (solved, mistaken, None, first_only)[number])
-    hand_in(tmp_path / "class/hostile", first_does("import os\nos._exit(0)"))
-    design(tmp_path / "class/design")
-    graded(tmp_path / "class", tmp_path / "here")
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running:
-        address = running.scheduler_address
-        done = run("grade-class", tmp_path / "class", "--out", tmp_path / "there",
-                   "--scheduler", address)  # fmt: skip
+        arguments = ("--out", several / "there", "--scheduler", running.scheduler_address)
+        done = run("grade-class", several / "class", *arguments)
     assert done.returncode == 0, done.stderr
-    assert written(tmp_path / "here") == written(tmp_path / "there")
+    assert written(several / "there") == written(several / "three")
 
 
 def test_a_scheduler_that_does_not_answer_is_said(designs, tmp_path, monkeypatch):
