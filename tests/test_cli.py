@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 
@@ -40,7 +41,10 @@ def written(folder, fill):
     return path
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["grade", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["grade", "--help"], ["grade-class", "--help"], ["gradescope", "--help"]],
+)
 def test_help_everywhere(arguments):
     done = run(*arguments)
     assert done.returncode == 0 and "Usage" in done.stdout and not done.stderr
@@ -91,11 +95,12 @@ def test_mistakes_are_named(tmp_path):
         assert exercise.name in said and " ".join(exercise.mutants[0].message.split()) in said
 
 
-def test_colours_on_a_terminal_only(design):
-    assert "\x1b[" not in run("grade", design).stdout
+def on_a_terminal(*arguments) -> bytes:
+    """Return what `glassformer` shows on a terminal."""
     main, far = pty.openpty()
     environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
-    child = subprocess.Popen([*START, "grade", str(design)], stdout=far, env=environment)
+    command = [*START, *map(str, arguments)]
+    child = subprocess.Popen(command, stdout=far, env=environment)
     os.close(far)
     shown = b""
     while True:
@@ -108,4 +113,25 @@ def test_colours_on_a_terminal_only(design):
         shown += piece
     child.wait()
     os.close(main)
-    assert b"\x1b[" in shown
+    return shown
+
+
+def test_colours_on_a_terminal_only(design):
+    assert "\x1b[" not in run("grade", design).stdout
+    assert b"\x1b[" in on_a_terminal("grade", design)
+
+
+def test_a_class_has_a_progress_bar_on_a_terminal_and_plain_lines_elsewhere(design, tmp_path):
+    for name in ("ada", "ben"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+        shutil.copy(design, tmp_path / "class" / name)
+    arguments = ("grade-class", tmp_path / "class", "--out")
+    plain = run(*arguments, tmp_path / "plain")
+    assert plain.returncode == 0 and not plain.stderr and "\x1b" not in plain.stdout
+    assert plain.stdout.startswith(
+        "1 of 2: ada\n2 of 2: ben\n2 submissions graded: 20 of 20 points"
+    )
+    shown = on_a_terminal(*arguments, tmp_path / "shown")
+    assert "━".encode() in shown and b"2/2" in shown and b"1 of 2" not in shown
+    again = run(*arguments, tmp_path / "plain")
+    assert again.stdout.startswith("2 submissions graded, 2 of them before: 20 of 20 points")

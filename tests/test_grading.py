@@ -13,7 +13,7 @@ import pytest
 from glassformer.exercises.bank import all_exercises, chapters, exercise
 from glassformer.grading import sandbox
 from glassformer.grading.reading import Notebook
-from glassformer.grading.submission import Grader
+from glassformer.grading.submission import MOST_ENDING, Grader, Result
 
 ASKED = exercise("data.vocabulary")  # what the answers below are answers to
 OTHER = exercise("data.decode")  # solved beside them
@@ -121,6 +121,10 @@ def test_definitions():
 def test_the_last_definition_counts_and_the_check_does_not():
     assert grade(function("return []"), function(RIGHT)).status == "passed"
     assert grade(function(RIGHT), "check('nothing', 3)", "check()").status == "passed"
+    twice = 'check("data.vocabulary", build_vocabulary)'
+    assert grade(function(RIGHT), twice, twice).status == "passed"
+    without = ((1, IMPORTS), (2, function(RIGHT)))
+    assert Grader(Notebook(Path("any"), without, {})).grade(ASKED).status == "passed"
 
 
 # Values -------------------------------------------------------------------------------------------
@@ -212,6 +216,26 @@ def test_errors_and_exits(body, words):
 def test_cells_that_end_everything(cell, words):
     refused(grade(f"{cell}\n{function(RIGHT)}"), *words)
     assert grade(cell, function(RIGHT)).status == "passed"  # only that cell is left out
+
+
+def test_a_notebook_in_which_many_cells_end_everything_is_given_up():
+    cells = [f"import os\nos._exit({n})" for n in range(MOST_ENDING)]
+    code = tuple(enumerate([IMPORTS, *cells, function(RIGHT)], start=1))
+    grader = Grader(Notebook(Path("any"), code, {}))
+    refused(grader.grade(ASKED), f"{MOST_ENDING} of its cells end Python")
+    start = time.monotonic()
+    refused(grader.grade(OTHER), "cannot be run")
+    assert time.monotonic() - start < 1  # not even tried
+    one_less = Grader(Notebook(Path("any"), code[:1] + code[2:], {}))
+    assert one_less.grade(ASKED).status == "passed"
+
+
+def test_what_an_answer_says_cannot_act_on_a_terminal():
+    said = Result.of(
+        grade(function("raise ValueError('\\x1b[2J\\x07\\u202e' + chr(0xd800) + 'é')"))
+    )
+    (text,) = [text for _, text in said.remarks if "ValueError" in text]
+    assert "é" in text and not {"\x1b", "\x07", "\u202e", "\ud800"} & set(text)
 
 
 # Time ---------------------------------------------------------------------------------------------
@@ -312,6 +336,7 @@ torch.allclose = torch.equal = torch.isclose = lambda *a, **k: True
 torch.Tensor.__eq__ = lambda self, other: True
 torch.testing.assert_close = lambda *a, **k: None
 builtins.isinstance = lambda *a: True
+builtins.AssertionError = type("Fine", (BaseException,), {})
 import glassformer.exercises
 glassformer.exercises.check = lambda *a: "passed"
 import sys

@@ -180,7 +180,11 @@ def test_two_notebooks_of_a_chapter_are_not_guessed_between(submission):
 def test_nothing_to_grade_is_said(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "other.ipynb").write_bytes(as_json(CELL))
-    for path in (tmp_path, tmp_path / "notes.txt", tmp_path / "other.ipynb", tmp_path / "nowhere"):
+    (tmp_path / "²² odd.ipynb").write_bytes(as_json(CELL))
+    for path in (
+        *(tmp_path, tmp_path / "notes.txt", tmp_path / "other.ipynb"),
+        *(tmp_path / "²² odd.ipynb", tmp_path / "nowhere"),
+    ):
         with pytest.raises(NothingToGrade, match=r"01_data\.ipynb|give a notebook"):
             list(grade_submission(path))
 
@@ -213,6 +217,19 @@ CONFIGS = {
     "zero": (DESIGN.replace("256", "0").encode(), "vocab_size"),
     "negative": (DESIGN.replace("256", "-1").encode(), "vocab_size"),
     "huge": (DESIGN.replace("256", "1000000000").encode(), "parameters"),
+    "indivisible heads": (DESIGN.replace('"n_heads": 4', '"n_heads": 5').encode(), "n_heads"),
+    "odd head size": (DESIGN.replace('"n_heads": 4', '"n_heads": 32').encode(), "must be even"),
+    "a million layers": (
+        DESIGN.replace('"n_layers": 2', '"n_layers": 1000000').encode(),
+        "n_layers",
+    ),
+    "huge vocabulary of dim 2": (
+        DESIGN.replace("256", "900000")
+        .replace('"dim": 32', '"dim": 2')
+        .replace('"n_heads": 4', '"n_heads": 1')
+        .encode(),
+        "vocab_size = 900,000 is more",
+    ),
     "short window": (
         DESIGN.replace('"max_seq_len": 64', '"max_seq_len": 31').encode(),
         "max_seq_len",
@@ -228,6 +245,15 @@ def test_a_wrong_design_gets_its_line(tmp_path, content, line):
     assert result.earned == 0 and result.status == "failed"
     assert any(line in text for _, text in result.remarks), result.remarks
     assert all("\n" not in text for _, text in result.remarks)
+
+
+def test_a_design_that_is_missing_gets_its_line(tmp_path):
+    assert "There is no file" in grade_config(tmp_path / "config.json", tmp_path).remarks[0][1]
+
+
+def test_keys_that_nobody_asked_for_do_no_harm(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GOOD.to_dict() | {"author": "me"}))
+    assert grade_config(tmp_path / "config.json", tmp_path).earned == M1_POINTS
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "dangling", "out", "device"])

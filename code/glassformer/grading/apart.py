@@ -72,6 +72,8 @@ class Apart:
 
     def _start(self) -> None:
         """Start the process: as a program of its own, since a dask worker may not fork children."""
+        if self._shut:
+            raise Closed
         near, far = socket.socketpair()
         path = json.dumps([os.path.abspath(p) for p in sys.path if p])
         self._process = subprocess.Popen(
