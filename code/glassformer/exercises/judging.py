@@ -136,7 +136,7 @@ class _Imported(pytest.Module):
 
 
 @contextmanager
-def _own_settings() -> Iterator[None]:
+def own_settings() -> Iterator[None]:
     """Keep the user's pytest settings and plugins out of a judgement."""
     names = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     saved = {name: os.environ.pop(name) for name in names if name in os.environ}
@@ -154,7 +154,7 @@ def _own_settings() -> Iterator[None]:
 def _run(exercise: Exercise, respond: Respond, seeds: Sequence[int]) -> _Run:
     """Run an exercise's tests on an answer; return what was collected, earned and wrong."""
     run = _Run(Answer(exercise, respond), seeds)
-    with _own_settings():
+    with own_settings():
         code = pytest.main([*_OPTIONS, exercise.module.__file__], plugins=[run])
     ended = code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     if run.collected == 0 or run.broken or not ended:
