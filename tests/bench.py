@@ -1,12 +1,13 @@
 """Measure speed on this machine, next to peers and next to the goals.
 
     python tests/bench.py              everything
-    python tests/bench.py decode       some: decode, length, page, events, book, suite
+    python tests/bench.py decode       some: decode, length, check, page, events, book, suite
 
 `decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
-and without a cache; `page` compares training in JavaScript with the same in PyTorch; `events` takes
-how long an explorer needs to answer its reader; `book` times `make book` on a copy, cold and after
-a change to one chapter; `suite` times `make test`.
+and without a cache; `check` takes how long the exercises' checks need to answer; `page` compares
+training in JavaScript with the same in PyTorch; `events` takes how long an explorer needs to answer
+its reader; `book` times `make book` on a copy, cold and after a change to one chapter; `suite`
+times `make test`.
 Repetitions take turns, so that a busy moment meets both sides.
 """
 
@@ -27,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOAL_DECODE, GOAL_COLD, GOAL_CHAPTER, GOAL_SUITE = 2.5, 90, 20, 8 * 60  # times faster; seconds
-GOAL_EVENT = 16  # milliseconds: one frame
+GOAL_EVENT, GOAL_CHECK = 16, 200  # milliseconds: one frame; a check after the first
 
 
 def in_turns(runs: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
@@ -114,6 +115,33 @@ def length(repetitions: int) -> None:
                 f"{config.num_params():>12,} {new:>12} {took[True]:>9.3f} {took[False]:>10.3f}"
                 f" {took[False] / took[True]:>7.2f}x"
             )
+
+
+def check(repetitions: int) -> None:
+    """Check every exercise's solution and its last mutant; the very first check stands apart."""
+    from glassformer.exercises import check as checked
+    from glassformer.exercises.bank import all_exercises
+
+    def ms(exercise, variant) -> float:
+        start = time.perf_counter()
+        checked(exercise.name, variant.function)
+        return 1e3 * (time.perf_counter() - start)
+
+    exercises = all_exercises()
+    print(f"\nA check of each of {len(exercises)} exercises, right and wrong")
+    first = ms(exercises[0], exercises[0].solved)
+    took = {}
+    for e in exercises:
+        for variant in (e.solved, e.mutants[-1]):
+            ms(e, variant)
+            each = [ms(e, variant) for _ in range(max(1, repetitions // 4))]
+            took[f"{e.name}, {variant.name}"] = statistics.median(each)
+    slowest = max(took, key=took.get)
+    print(
+        f"{'check':>12} {statistics.median(took.values()):>7.1f} ms, the first {first:.0f} ms, the "
+        f"slowest {took[slowest]:.0f} ms ({slowest})   < {GOAL_CHECK} ms "
+        f"{verdict(took[slowest] < GOAL_CHECK)}"
+    )
 
 
 def make(label: str, folder: Path, target: str, goal: float | None = None) -> None:
@@ -254,8 +282,8 @@ def suite(repetitions: int) -> None:
 
 def main() -> None:
     """Run the benchmarks that the command line names, or all."""
-    benchmarks = {"decode": decode, "length": length, "page": page, "events": events}
-    benchmarks |= {"book": book, "suite": suite}
+    benchmarks = {"decode": decode, "length": length, "check": check, "page": page}
+    benchmarks |= {"events": events, "book": book, "suite": suite}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("benchmark", nargs="*", help=", ".join(benchmarks) + "; default: all")
     parser.add_argument("--repetitions", type=int, default=20, metavar="N")
