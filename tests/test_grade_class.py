@@ -550,11 +550,13 @@ def test_a_misplaced_design_is_told_without_this_machines_folders(designs, tmp_p
         (None, "out", "There is no folder"),
         (lambda folder: folder.mkdir(), "out", "holds no submissions"),
         (lambda folder: design(folder / "a"), "class/out", "put the results elsewhere"),
+        (lambda folder: design(folder / "a"), "file/out", "cannot be used: Not a directory"),
     ],
 )
 def test_what_is_no_class_has_status_2_and_one_line(tmp_path, make, out, words):
     if make:
         make(tmp_path / "class")
+    (tmp_path / "file").touch()
     arguments = ["grade-class", str(tmp_path / "class"), "--out", str(tmp_path / out)]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2 and words in done.stderr and done.stderr.count("\n") == 1

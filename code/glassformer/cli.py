@@ -107,6 +107,8 @@ def grade_class(
         told = write_reports(out, run.results, run.remarks)
     except (CannotGrade, ValueError) as cannot:
         _refuse(cannot)
+    except OSError as error:
+        _refuse(f"{error.filename or out} cannot be used: {error.strerror}.")
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped; the same command goes on from here.")
         raise typer.Exit(130) from None

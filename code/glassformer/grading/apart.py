@@ -42,22 +42,25 @@ class Apart:
         """Return a submission's results as data, `{"results": …, "note": …}`."""
         if handed.fault:
             return {"results": [], "note": handed.fault}
-        results: list[dict] = []
         with handed.laid_out() as folder:
-            asked = {"folder": str(folder), "faults": handed.faults, "seed": seed}
-            lost = 0  # processes since the last result
-            while True:
-                try:
-                    for told in self._told(asked | {"skip": len(results), "lose": lost >= _TRIES}):
-                        if "end" in told:
-                            return {"results": results, "note": told["end"]}
-                        results.append(told)
-                        lost = 0
-                except (Closed, TooMuch, TimeoutError, OSError):
-                    self.stop()
-                    lost += 1
-                    if self._shut or lost > _TRIES:
-                        raise CannotGrade("The process that grades does not run.") from None
+            return self._graded({"folder": str(folder), "faults": handed.faults, "seed": seed})
+
+    def _graded(self, asked: dict) -> dict:
+        """Collect results, from one process after the other if need be."""
+        results: list[dict] = []
+        lost = 0  # processes since the last result
+        while not self._shut and lost <= _TRIES:
+            asked |= {"skip": len(results), "lose": lost == _TRIES}
+            try:
+                for told in self._told(asked):
+                    if "end" in told:
+                        return {"results": results, "note": told["end"]}
+                    results.append(told)
+                    lost = 0
+            except (Closed, TooMuch, OSError):  # a TimeoutError is an OSError
+                self.stop()
+                lost += 1
+        raise CannotGrade("The process that grades does not run.")
 
     def _told(self, asked: dict) -> Iterator[dict]:
         """Ask the process, started if there is none, and yield what it tells."""
