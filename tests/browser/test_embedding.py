@@ -55,7 +55,7 @@ def ids(*words: str) -> list[int]:
 @pytest.mark.parametrize("weights", ["as drawn", "trained"])
 def test_every_row_of_h0_is_a_sum(embedding, models, over, weights):
     part, seen = embedding(over), trace(models[weights], VOCABULARY.encode(SENTENCE))
-    part.get_by_label(weights, exact=True).check(force=True)
+    part.get_by_label(weights, exact=True).check()
     positions = part.get_by_role("group", name="Which position?").get_by_role("button")
     for t in range(4):
         positions.nth(t).click()

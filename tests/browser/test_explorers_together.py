@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 import torch
-from browsing import MATHJAX, PATIENCE, watch
+from browsing import MATHJAX, PATIENCE, watch, watched
 from instrument import SITES
 from playwright.sync_api import expect
 
@@ -171,22 +171,21 @@ def broken(value: float) -> dict[str, str]:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("page", PAGES)
-def test_weights_that_are_no_numbers_are_shown_and_break_nothing(visit, http_site, page, value):
-    open_page = visit(f"{http_site}/book/notation.html")  # a page without explorers
-    open_page.wait_for_load_state("networkidle")
+def test_weights_that_are_no_numbers_are_shown_and_break_nothing(browser, http_site, page, value):
     scripts = broken(value)
 
     def fulfil(route):
         name = route.request.url.rpartition("/")[2].partition("?")[0]
         route.fulfill(content_type="text/javascript", body=scripts[name])
 
-    open_page.route(re.compile("|".join(map(re.escape, scripts))), fulfil)
-    open_page.goto(f"{http_site}/{page}")
-    for name in PAGES[page]:
-        part = explorer(open_page, name)
-        unharmed(open_page, part, open_page.title())
-        monkey(part, 40)
-        unharmed(open_page, part, open_page.title())
+    with watched(browser, f"{http_site}/", mathematics=False) as open_page:
+        open_page.route(re.compile("|".join(map(re.escape, scripts))), fulfil)
+        open_page.goto(f"{http_site}/{page}")
+        for name in PAGES[page]:
+            part = explorer(open_page, name)
+            unharmed(open_page, part, open_page.title())
+            monkey(part, 40)
+            unharmed(open_page, part, open_page.title())
 
 
 @pytest.fixture

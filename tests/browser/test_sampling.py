@@ -323,6 +323,20 @@ def test_by_keyboard_alone(sampling):
     assert text_of(part)[-1] == "leaf"
 
 
+def test_the_focus_stays_with_its_path_where_the_tree_moves(sampling):
+    part = sampling(prompt="<START>")
+    focused = part.locator("[role=treeitem]:focus .gfx-sampling-word")
+    part.get_by_role("treeitem").first.focus()
+    places = []
+    for n in range(1, 5):
+        part.page.keyboard.press("Enter")
+        assert len(text_of(part)) == n + 1
+        expect(focused).to_have_text(text_of(part)[-1])
+        places.append(part.locator("[role=treeitem]:focus").get_attribute("data-row"))
+        part.page.keyboard.press("ArrowRight")
+    assert len(set(places)) < len(places)  # the tree's root has followed
+
+
 def test_by_touch(browser, http_site):
     context = browser.new_context(
         viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True

@@ -98,7 +98,7 @@ def test_what_follows_and_the_share_of_the_floor(tokens):
     assert lines == ["✓ <START>", "✓ groot", "groot is", "✓ groot likes", "tree"]
     shares = [to_number(text) for text in floor.locator(".gfx-number").all_inner_texts()]
     assert abs(sum(shares) - 1) < 0.0026
-    part.get_by_label("<START> groot likes", exact=True).check(force=True)
+    part.get_by_label("<START> groot likes", exact=True).check()
     expect(part.get_by_role("list", name="What follows <START> groot likes")).to_be_visible()
     assert "example=2" in query(part.page)
 
@@ -149,7 +149,7 @@ def test_what_the_corpus_has_not(tokens):
     ]  # fmt: skip
     assert "No sentence of the corpus begins with “<START> happy i”" in part.inner_text()
     assert formula(part)[1] == 0 and "no such context" in formula(part)[2]
-    part.get_by_label("<START> happy", exact=True).check(force=True)
+    part.get_by_label("<START> happy", exact=True).check()
     expect(part.locator(".gfx-body")).to_contain_text("i never follows here.")
 
 

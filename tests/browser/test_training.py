@@ -202,7 +202,7 @@ def test_one_epoch_pause_and_play_on(training, pytorch):
         press(part, "One epoch")
         reaches(part, epoch)
     assert cells(part, LOG)[0][0] == f"{pytorch.losses[0]:.4f}"
-    part.get_by_label("20", exact=True).check(force=True)
+    part.get_by_label("20", exact=True).check()
     press(part, "Play on")
     expect(slider(part)).not_to_have_value("2")
     press(part, "Pause")
@@ -316,7 +316,7 @@ def test_a_rate_that_is_far_too_large_breaks_the_run_and_not_the_page(training):
     part = training(epoch=60, learning_rate=1)
     reaches(part, 60)
     assert to_number(cells(part, STANDING)[0][1]) > 0.8
-    part.get_by_label("0.001", exact=True).check(force=True)
+    part.get_by_label("0.001", exact=True).check()
     expect(sentence(part)).to_contain_text("rate 0.001", timeout=60_000)
 
 

@@ -1,5 +1,7 @@
 /** The plane in which vectors spread most: for maps of more dimensions than a page has. */
 
+import { explanation, sum } from "./provenance.js";
+
 /**
  * Return the mean of vectors and their two main directions, signs fixed: the largest part is positive.
  * The same as `glassformer.figures.principal_plane`.
@@ -36,12 +38,54 @@ export function onPlane({ shape: [n, d], data }, { mean, axes }) {
  * @param {{axes: Float64Array[]}} plane
  * @returns {number}
  */
-export function kept(vectors, { axes }) {
+export function kept(vectors, plane) {
+  return explainKept("vectors", vectors, plane)({ name: "kept", index: [] }).value;
+}
+
+/**
+ * Return a function that explains the part of the vectors' variance that a plane keeps, "kept", and what it
+ * is made of, as `explain` does for the numbers of a pass, to which the vectors belong.
+ * @param {string} name of the vectors in the pass
+ * @param {{shape: number[], data: ArrayLike<number>}} vectors [n, d]
+ * @param {{axes: Float64Array[]}} plane
+ */
+export function explainKept(name, vectors, { axes }) {
   const [n, d] = vectors.shape, mean = meanOf(vectors);
-  const square = (numbers) => numbers.reduce((sum, x) => sum + x * x, 0);
-  const away = Float64Array.from(vectors.data, (x, i) => x - mean[i % d]);
-  const flat = onPlane({ shape: [n, d], data: away }, { mean: new Float64Array(d), axes });
-  return square(flat.flat()) / square(away);
+  const away = { shape: vectors.shape, data: Float64Array.from(vectors.data, (x, i) => x - mean[i % d]) };
+  const flat = onPlane(away, { mean: new Float64Array(d), axes });
+  const square = (numbers) => numbers.reduce((total, x) => total + x * x, 0);
+  const x = (r, i) => ({ name, index: [r, i], value: vectors.data[r * d + i] });
+  const distance = (r, i) => ["(", x(r, i), " − ", ref("mean of column", i), ")"];
+  const told = { // of each number: its value, and how it is made
+    kept: () => [square(flat.flat()) / square(away.data), {
+      rule: "spread on the map / spread of all", parts: [ref("spread on the map"), " / ", ref("spread")],
+      note: "the part of the variance that is seen on the map",
+    }],
+    "spread on the map": () => [square(flat.flat()), {
+      rule: "Σ along²", parts: sum(2 * n, (m) => [ref("along", m >> 1, m % 2), "²"]),
+    }],
+    spread: () => [square(away.data), {
+      rule: "Σ (E − mean)²", parts: sum(n * d, (m) => [...distance(Math.floor(m / d), m % d), "²"]),
+    }],
+    along: (r, a) => [flat[r][a], {
+      rule: "Σᵢ axis[i] · (E[n,i] − mean[i])", parts: sum(d, (i) => [ref("axis", a, i), " · ", ...distance(r, i)]),
+      note: `how far vector ${r} lies ${a ? "up" : "across"} from the middle of all`,
+    }],
+    axis: (a, i) => [axes[a][i], { note: `of the direction that the map shows ${a ? "upwards" : "across"}; it stays the same from epoch to epoch` }],
+    "mean of column": (i) => [mean[i], { rule: `Σₙ E[n,${i}] / ${n}`, parts: ["(", ...sum(n, (r) => [x(r, i)]), `) / ${n}`] }],
+  };
+  const ref = (own, ...index) => ({ name: own, index, value: told[own](...index)[0] });
+  return ({ name: own, index }) => {
+    if (!Object.hasOwn(told, own)) return null;
+    const [value, how] = told[own](...index);
+    return explanation({ name: own, index }, value, { symbol: own, ...how });
+  };
+}
+
+/** Return those of the vectors that are finite, for a plane that the others leave alone. */
+export function finiteRows({ shape: [n, d], data }) {
+  const rows = Array.from({ length: n }, (_, r) => data.subarray(r * d, (r + 1) * d)).filter((row) => row.every(Number.isFinite));
+  return { shape: [rows.length, d], data: Float64Array.from(rows.flatMap((row) => [...row])) };
 }
 
 function meanOf({ shape: [n, d], data }) {

@@ -28,17 +28,21 @@ export class Run extends Training {
   }
 
   /**
-   * Train up to an epoch, or for as long as there is time.
+   * Train up to an epoch, or while there is time for one more; one at least.
    * @param {number} epoch
    * @param {number} [milliseconds]
    */
   advance(epoch, milliseconds = Infinity) {
     const start = performance.now();
-    while (this.epochs < epoch && performance.now() - start < milliseconds) {
+    let spent = 0, longest = 0; // milliseconds, of all and of one
+    while (this.epochs < epoch && spent + longest <= milliseconds) {
       this.epoch();
       this.keep();
+      const now = performance.now() - start;
+      longest = Math.max(longest, now - spent);
+      spent = now;
     }
-    this.took += performance.now() - start;
+    this.took += spent;
   }
 
   /**

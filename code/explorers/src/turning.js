@@ -1,7 +1,6 @@
 /** A query and a key turned to two positions, pair by pair, and each number of it explained. */
 
 import { dot } from "./engine/index.js";
-import { number } from "./kit/format.js";
 import { explanation } from "./provenance.js";
 
 /**
@@ -11,19 +10,20 @@ import { explanation } from "./provenance.js";
  * @param {{queryAt: number, keyAt: number, theta: number, turned: function(number): boolean}} options
  *   `turned` says which pairs are turned
  * @returns {{q: Float64Array, k: Float64Array, qTurned: Float64Array, kTurned: Float64Array,
- *   pairs: {speed: number, queryAngle: number, keyAngle: number, product: number}[], product: number}}
+ *   pairs: {speed: number, turns: boolean, queryAngle: number, keyAngle: number, product: number}[],
+ *   product: number, queryAt: number, keyAt: number, theta: number}}
  */
 export function turnBoth(q, k, { queryAt, keyAt, theta, turned }) {
   const D = q.length;
   const qTurned = Float64Array.from(q), kTurned = Float64Array.from(k);
   const pairs = Array.from({ length: D / 2 }, (_, pair) => {
-    const speed = theta ** ((-2 * pair) / D);
-    const [queryAngle, keyAngle] = turned(pair) ? [queryAt * speed, keyAt * speed] : [0, 0];
+    const speed = theta ** ((-2 * pair) / D), turns = turned(pair);
+    const [queryAngle, keyAngle] = turns ? [queryAt * speed, keyAt * speed] : [0, 0];
     turnPair(qTurned, pair, queryAngle);
     turnPair(kTurned, pair, keyAngle);
-    return { speed, queryAngle, keyAngle, product: dot(qTurned, 2 * pair, kTurned, 2 * pair, 2) };
+    return { speed, turns, queryAngle, keyAngle, product: dot(qTurned, 2 * pair, kTurned, 2 * pair, 2) };
   });
-  return { q, k, qTurned, kTurned, pairs, product: dot(qTurned, 0, kTurned, 0, D) };
+  return { q, k, qTurned, kTurned, pairs, product: dot(qTurned, 0, kTurned, 0, D), queryAt, keyAt, theta };
 }
 
 /** Turn numbers 2 · pair and 2 · pair + 1 of x by an angle, in place. */
@@ -51,28 +51,42 @@ export function scoreByDistance(q, k, options, most) {
 
 /**
  * Return a function that explains the turned numbers, as `explain` does for those of a pass: "q′", "k′"
- * [i], "pair product" [pair] and "score".
+ * [i], "speed", "query angle", "key angle" and "pair product" [pair], and "score".
  * @param {ReturnType<turnBoth>} both
  * @param {{q: function(number): object, k: function(number): object}} origin the refs of what is turned
  */
 export function explainTurning(both, origin) {
   const makers = {
-    "q′": ([i]) => turnedNumber("q", i, both.qTurned, "queryAngle"),
-    "k′": ([i]) => turnedNumber("k", i, both.kTurned, "keyAngle"),
+    "q′": ([i]) => turnedNumber("q", i, both.qTurned, "query angle"),
+    "k′": ([i]) => turnedNumber("k", i, both.kTurned, "key angle"),
+    speed: ([pair]) => speedOf(pair),
+    "query angle": ([pair]) => angleOf("query angle", pair, both.queryAt),
+    "key angle": ([pair]) => angleOf("key angle", pair, both.keyAt),
     "pair product": ([pair]) => pairProduct(pair),
     score: () => scoreOfAll(),
   };
 
   function turnedNumber(own, i, turned, which) {
-    const pair = i >> 1, angle = both.pairs[pair]?.[which], first = i % 2 === 0;
+    const pair = i >> 1, angle = ref(which, pair), first = i % 2 === 0;
     const [a, b] = [2 * pair, 2 * pair + 1].map(origin[own]);
     const rule = first
       ? `${own}′[${i}] = ${own}[${i}] · cos a − ${own}[${i + 1}] · sin a`
       : `${own}′[${i}] = ${own}[${i - 1}] · sin a + ${own}[${i}] · cos a`;
     const [f, g, sign] = first ? ["cos", "sin", " − "] : ["sin", "cos", " + "];
-    const at = number(angle, 3);
-    const parts = [a, ` · ${f}(${at})${sign}`, b, ` · ${g}(${at})`];
+    const parts = [a, ` · ${f}(`, angle, `)${sign}`, b, ` · ${g}(`, angle, ")"];
     return made(`${own}′`, [i], turned[i], { rule, parts, note: `pair ${pair}, turned by its angle` });
+  }
+
+  function speedOf(pair) {
+    const D = both.q.length, { speed } = both.pairs[pair];
+    const told = { rule: "θ^(−2 · pair / D)", parts: [`${both.theta}^(−${2 * pair} / ${D})`] };
+    return made("speed", [pair], speed, { ...told, note: `radians that pair ${pair} turns from one position to the next` });
+  }
+
+  function angleOf(name, pair, position) {
+    const { value } = ref(name, pair);
+    if (!both.pairs[pair].turns) return made(name, [pair], value, { parts: ["0"], note: `pair ${pair} is not turned` });
+    return made(name, [pair], value, { rule: "position · speed", parts: [`${position} · `, ref("speed", pair)], note: "radians" });
   }
 
   function pairProduct(pair) {
@@ -90,7 +104,11 @@ export function explainTurning(both, origin) {
   }
 
   function ref(name, i) {
-    const values = { "q′": both.qTurned[i], "k′": both.kTurned[i], "pair product": both.pairs[i]?.product };
+    const pair = both.pairs[i];
+    const values = {
+      "q′": both.qTurned[i], "k′": both.kTurned[i],
+      speed: pair?.speed, "query angle": pair?.queryAngle, "key angle": pair?.keyAngle, "pair product": pair?.product,
+    };
     return { name, index: [i], value: values[name] };
   }
 

@@ -2,13 +2,16 @@
 
 import assert from "node:assert/strict";
 
-const SIGNS = [[/−/g, "-"], [/·/g, "*"], [/√\(/g, "Math.sqrt("], [/ln\(/g, "Math.log("]];
+const SIGNS = [
+  [/−/g, "-"], [/·/g, "*"], [/²/g, "**2"], [/\^/g, "**"], [/√(\d+)/g, "Math.sqrt($1)"], [/√\(/g, "Math.sqrt("],
+  [/ln\(/g, "Math.log("], [/(cos|sin)\(/g, "Math.$1("],
+];
 
 /** Return what the parts of a formula come to. */
 export function worked(parts) {
   const text = parts.map((part) => (typeof part === "string" ? part : part.fold ? written(part.fold) : `(${valueOf(part)})`)).join("");
   const formula = SIGNS.reduce((said, [sign, meant]) => said.replace(sign, meant), text);
-  assert.match(formula, /^(?:[-+*/() \d.e]|Infinity|Math\.(?:sqrt|log))+$/, `no formula: ${formula}`);
+  assert.match(formula, /^(?:[-+*/() \d.e]|Infinity|Math\.(?:sqrt|log|cos|sin))+$/, `no formula: ${formula}`);
   return Function(`return ${formula}`)();
 }
 

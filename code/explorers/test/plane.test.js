@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Generator } from "../src/engine/index.js";
-import { kept, onPlane, principalPlane } from "../src/plane.js";
+import { explainKept, finiteRows, kept, onPlane, principalPlane } from "../src/plane.js";
+import { explanation } from "../src/provenance.js";
+import { follow } from "./formula.js";
 
 const generator = new Generator(3);
 const drawn = (n, d) => ({ shape: [n, d], data: Float64Array.from({ length: n * d }, (_, i) => generator.normal() * (1 + (i % d))) });
@@ -36,4 +38,20 @@ test("places are distances along the axes from the mean", () => {
 test("vectors that are not numbers end the search as well", () => {
   const places = onPlane({ shape: [2, 3], data: new Float64Array(6).fill(NaN) }, principalPlane({ shape: [2, 3], data: new Float64Array(6).fill(NaN) }));
   assert.ok(places.flat().every(Number.isNaN));
+});
+
+test("the plane of vectors some of which are not numbers is that of the others", () => {
+  const vectors = drawn(9, 4), broken = { shape: [10, 4], data: Float64Array.of(...vectors.data, 1, Infinity, NaN, 2) };
+  assert.deepEqual(finiteRows(broken), vectors);
+  const places = onPlane(broken, principalPlane(finiteRows(broken)));
+  assert.deepEqual(places.map((place) => place.every(Number.isFinite)), [...Array(9).fill(true), false]);
+});
+
+test("the part of the variance that is kept is followed down to the vectors", () => {
+  for (const d of [1, 2, 8]) {
+    const vectors = drawn(24, d), spread = explainKept("E", vectors, principalPlane(drawn(24, d)));
+    const given = ({ name, index: [r, i] }) => explanation({ name, index: [r, i] }, vectors.data[r * d + i], { note: "drawn" });
+    const met = follow((ref) => spread(ref) ?? given(ref), { name: "kept", index: [] });
+    assert.deepEqual([...met].sort(), ["E", "along", "axis", "kept", "mean of column", "spread", "spread on the map"]);
+  }
 });

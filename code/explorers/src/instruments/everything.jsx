@@ -551,7 +551,7 @@ function Panel({ panel, map, found, held, trail, go, change, full, base, numbers
         </p>
         <p class="gfx-formula-filled">
           <b class="gfx-value">{number(value, 6)}</b>
-          {found.parts.length > 0 && <> = <Parts key={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
+          {found.parts.length > 0 && <> = <Parts of={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
           {!Object.is(before, value) && <span class="gfx-muted gfx-ev-was"> (was {number(before, 6)}, so {signed(value - before, 6)})</span>}
         </p>
         {isWeight(name) && isHeld && <Editor key={keyOf(found)} symbol={term(name, ...index)} value={value} before={before} full={full} onChange={(to) => change({ name, index }, to)} />}

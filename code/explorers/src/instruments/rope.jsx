@@ -139,9 +139,10 @@ function Arrow({ to: [x, y], role, faint, letter }) {
 }
 
 function pairRow({ speed, queryAngle, keyAngle, product }, n) {
+  const cell = (name, value, digits) => ({ name, index: [n], value, show: (x) => number(x, digits) });
   return [
-    `${n}`, number(speed, 4), number(queryAngle, 3), number(keyAngle, 3),
-    { name: "pair product", index: [n], value: product },
+    `${n}`, cell("speed", speed, 4), cell("query angle", queryAngle, 3), cell("key angle", keyAngle, 3),
+    cell("pair product", product, 4),
   ];
 }
 

@@ -1,6 +1,6 @@
 /** What BabyGroot could write next: the distribution, the draw, the text so far, the tree of all others. */
 
-import { useContext, useMemo, useRef, useState } from "preact/hooks";
+import { useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { END } from "../engine/index.js";
 import { largest } from "../kit/colour.js";
 import { cellOf, destination } from "../kit/matrix.jsx";
@@ -223,7 +223,7 @@ const Tokens = memo(function Tokens({ place, shown, vocabulary, taken, pointed, 
           {place.order.slice(0, shown).map((w, rank) => {
             const [, ...cells] = refsOf(rank), cut = place.cut(rank), n = rank * WIDTH, word = vocabulary.word(w);
             return (
-              <tr key={w} class={cut ? "gfx-sampling-cut" : undefined}>
+              <tr key={rank} class={cut ? "gfx-sampling-cut" : undefined}>
                 <th scope="row">
                   <button type="button" class="gfx-chip" data-n={n} tabIndex={n === focused ? 0 : -1} aria-label={`Write ${word}`} onClick={() => onChoose(w)}>{cut ? <s>{word}</s> : word}</button>
                 </th>
@@ -300,6 +300,10 @@ function Tree({ writing, written, ends, vocabulary, go, prompt }) {
   const opened = (path) => turned[path] ?? (isOn(path) || (path.length === written.length + 1 && isOn(path.slice(0, -1))));
   const rows = branches(writing, root, { opened, tried, ends });
   const focused = Math.max(0, rows.findIndex(({ path }) => String(path) === active));
+  const tree = useRef(null);
+  useLayoutEffect(() => { // the focus stays with its path, wherever that is now
+    if (tree.current.contains(document.activeElement)) tree.current.querySelector(`[data-row="${focused}"]`).focus();
+  }, [focused]);
   const keys = (event) => {
     const n = Number(event.target.dataset.row), row = rows[n];
     const to = {
@@ -319,13 +323,13 @@ function Tree({ writing, written, ends, vocabulary, go, prompt }) {
         <b>What could be written</b> <span class="gfx-muted">after</span> {vocabulary.decode([...writing.prompt, ...root])}{" "}
         <span class="gfx-muted">(token, its share, and how likely all of it is; Enter or a click goes there)</span>
       </p>
-      <div class="gfx-sampling-tree" role="tree" aria-label="What could be written" onKeyDown={keys}>
+      <div ref={tree} class="gfx-sampling-tree" role="tree" aria-label="What could be written" onKeyDown={keys}>
         {rows.map(({ path, token, level, place, of, leaf, open }, n) => {
           const share = shareRef(writing, path.slice(0, -1), token), whole = pathRef(writing, path), on = isOn(path) && path.length <= written.length;
           const told = on ? "written" : tried.has(String(path)) ? "tried" : leaf ? "ends" : "";
           return (
             <div
-              key={String(path)} role="treeitem" aria-level={level} aria-posinset={place} aria-setsize={of} aria-expanded={leaf ? undefined : open}
+              key={n} role="treeitem" aria-level={level} aria-posinset={place} aria-setsize={of} aria-expanded={leaf ? undefined : open}
               aria-selected={on} data-row={n} tabIndex={n === focused ? 0 : -1} class={`gfx-sampling-branch${on ? " gfx-sampling-on" : ""}`}
               style={{ "--level": level - 1 }} onClick={() => go(path)} onPointerEnter={() => point(whole)}
               onFocus={() => {

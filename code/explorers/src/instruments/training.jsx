@@ -3,11 +3,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { prefixPairs } from "../engine/index.js";
 import { Floor, contextWords } from "../floor.js";
-import { kept, onPlane, principalPlane } from "../plane.js";
+import { explainKept, finiteRows, kept, onPlane, principalPlane } from "../plane.js";
 import { explanation } from "../provenance.js";
 import { Run } from "../run.js";
 import {
-  Bars, Button, Choice, Copy, Figures, Frame, Matrix, Plot, Prompt, Row, Slider, Switch, WholeNumber, asPythonDict,
+  Bars, Button, Choice, Copy, Figures, Frame, Matrix, Plot, Prompt, Row, Slider, Switch, Value, WholeNumber, asPythonDict,
   count, exact, flag, number, percent, real, text, usePrompt, useWidth, whole,
 } from "../kit/index.js";
 
@@ -15,8 +15,8 @@ const PROMPT = "<START> i am groot";
 const PUBLISHED = 500; // epochs of the published run
 const LAST = 600; // enough to see what follows its end
 const SEED = 42; // that of the initial weights which the course keeps
-const SLICE = 13; // milliseconds of training between two frames
-const PAUSE = 100; // milliseconds between two views at full speed
+const SLICE = 8; // milliseconds of training in a frame, which leaves time to answer the reader
+const PAUSE = 100; // milliseconds between two views where training is the slower of the two
 const JUMP = 50; // epochs between two views for those who want little motion
 
 /** The parts that can be left out, and what that means. */
@@ -58,8 +58,8 @@ function View({ state, set, data }) {
   };
   const prompt = usePrompt(state.prompt, vocabulary, now.model.maxLen, PROMPT);
   const pass = useMemo(() => passOf(now, epoch, prompt.ids), [now, epoch, String(prompt.ids)]);
-  const explainer = useMemo(() => explainerOf(now, before, epoch, published), [now, before, epoch, published]);
   const map = useMemo(() => mapOf(now, data), [now, data]);
+  const explainer = useMemo(() => explainerOf(now, before, epoch, published, map), [now, before, epoch, published, map]);
   const tables = () => twin(now, before, epoch, pass, published, prompt.ids, map.plane);
   const still = useRef(null); // what is read aloud and tabled does not follow every epoch
   if (!player.moving || !still.current) still.current = { tables, sentence: sentence(now, epoch) };
@@ -150,12 +150,16 @@ function usePlayer(run, asked, setEpoch) {
   useEffect(() => {
     if (!moving) return undefined;
     const pace = playing ? speed : Infinity, from = epoch;
+    let behind = false;
     shown.current = epoch;
-    return eachFrame((elapsed, sinceView) => {
+    return eachFrame((elapsed, sinceView) => { // a frame trains or draws, never both
       const due = pace < Infinity ? Math.min(goal, from + Math.floor((elapsed * pace) / 1000)) : goal;
-      run.advance(due, SLICE);
       const reached = Math.min(due, run.epochs), done = reached >= goal;
-      if (!done && !isTime(shown.current, reached, pace, sinceView)) return "go on";
+      if (!done && !isTime(shown.current, reached, behind, sinceView)) {
+        run.advance(due, SLICE);
+        behind = run.epochs < due;
+        return "go on";
+      }
       shown.current = reached;
       if (done && playing) go(goal);
       else draw((n) => n + 1);
@@ -166,9 +170,9 @@ function usePlayer(run, asked, setEpoch) {
 }
 
 /** Return whether a new view is due. */
-function isTime(shown, reached, pace, sinceView) {
+function isTime(shown, reached, behind, sinceView) {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) return Math.floor(reached / JUMP) > Math.floor(shown / JUMP);
-  return reached > shown && (pace < Infinity || sinceView > PAUSE);
+  return reached > shown && (!behind || sinceView > PAUSE);
 }
 
 /** Call `step(elapsed, sinceView)` before every frame until it says "stop"; return how to end that. */
@@ -295,16 +299,18 @@ function WordMap({ run, epoch, map: { plane, reach, sides } }) {
   const [ref, width] = useWidth(330);
   const side = Math.min(width, 360);
   const vectors = tableAt(run, epoch), first = useMemo(() => onPlane(tableAt(run, 0), plane), [run, plane]);
-  const places = onPlane(vectors, plane);
+  const places = onPlane(vectors, plane), placed = places.flatMap((place, n) => ([...place, ...first[n]].every(Number.isFinite) ? [n] : []));
   const to = (x) => side / 2 + (Math.max(-1, Math.min(1, x / reach)) * (side - 16)) / 2;
   return (
     <figure class="gfx-training-map" ref={ref}>
       <figcaption>
-        <b>E</b>, {places.length} token vectors of {run.model.dim} numbers, seen flat: {percent(kept(vectors, plane), 0)} of their variance
+        <b>E</b>, {places.length} token vectors of {run.model.dim} numbers, seen flat:{" "}
+        <Value name="kept" index={[]} value={kept(vectors, plane)} show={(share) => percent(share, 0)} /> of their variance
+        {placed.length < places.length && <>; {places.length - placed.length} of them are no numbers and have no place</>}
       </figcaption>
       <svg width={side} height={side} role="img" aria-label="A map of the token vectors; their places are in the table below">
-        {places.map(([x, y], n) => {
-          const [a, b] = [to(x), to(-y)], [dx, dy, anchor] = sides[n];
+        {placed.map((n) => {
+          const [x, y] = places[n], [a, b] = [to(x), to(-y)], [dx, dy, anchor] = sides[n];
           return (
             <g key={n}>
               <line x1={to(first[n][0])} y1={to(-first[n][1])} x2={a} y2={b} />
@@ -326,9 +332,9 @@ function tableAt(run, epoch) {
 /** Return the plane of a run's map, how far it reaches, and where words stand beside their points. */
 function mapOf(run, { groot, vocabulary }) {
   const drawn = tableAt(run, 0), trained = fits(groot.weights, drawn.shape) ? groot.weights["token_embedding.weight"] : drawn;
-  const plane = principalPlane(trained);
+  const plane = principalPlane(finiteRows(trained));
   const all = [drawn, trained].map((vectors) => onPlane(vectors, plane));
-  const reach = 1.1 * Math.max(...all.flat(2).map(Math.abs));
+  const reach = 1.1 * Math.max(1e-9, ...all.flat(2).filter(Number.isFinite).map(Math.abs));
   return { plane, reach, sides: sidesOf(all[1].map((place) => place.map((x) => x / reach)), vocabulary.words) };
 }
 
@@ -337,7 +343,8 @@ const SIDES = [[6, 4, "start"], [-6, 4, "end"], [0, -7, "middle"], [0, 14, "midd
 /** Return for each word the side of its point [x, y], -1 to 1, on which it covers the fewest others. */
 function sidesOf(places, words) {
   const half = 170, taken = places.map(([x, y]) => [x * half - 4, -y * half - 4, x * half + 4, -y * half + 4]);
-  const over = (a, b) => Math.max(0, Math.min(a[2], b[2]) - Math.max(a[0], b[0])) * Math.max(0, Math.min(a[3], b[3]) - Math.max(a[1], b[1]));
+  const along = (a, b, n) => Math.max(0, Math.min(a[n + 2], b[n + 2]) - Math.max(a[n], b[n]));
+  const over = (a, b) => along(a, b, 0) * along(a, b, 1) || 0; // what has no place covers nothing
   return places.map(([x, y], n) => {
     const wide = 6.2 * words[n].length;
     const boxes = SIDES.map(([dx, dy, anchor]) => {
@@ -387,16 +394,17 @@ function passOf(run, epoch, ids) {
   return { model, switches, seen: model.trace(ids, { switches }) };
 }
 
-/** Return what explains the numbers of both runs, and the published ones. */
-function explainerOf(now, before, epoch, published) {
+/** Return what explains the numbers of both runs, of the map, and the published ones. */
+function explainerOf(now, before, epoch, published, { plane }) {
   const of = (run, prefix) => ({ name, index }) => {
     const at = Math.min(epoch, run.epochs);
     return prefixed(name === "gap" ? gap(run, at) : run.explain({ name, index }, at), prefix);
   };
   const [explainNow, explainBefore] = [of(now, ""), before && of(before, BEFORE)];
+  const spread = explainKept("token_embedding.weight", tableAt(now, epoch), plane);
   return ({ name, index }) => {
     if (name === "published") return asPublished(published, index);
-    if (!name.startsWith(BEFORE)) return explainNow({ name, index });
+    if (!name.startsWith(BEFORE)) return spread({ name, index }) ?? explainNow({ name, index });
     return explainBefore({ name: name.slice(BEFORE.length), index });
   };
 }

@@ -140,25 +140,25 @@ function Formula({ found }) {
       </p>
       <p class="gfx-formula-filled" tabindex="0" role="group" aria-label="Formula">
         <b class="gfx-value">{number(found.value, found.digits ?? 6)}</b>
-        {found.parts.length > 0 && <> = <Parts key={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
+        {found.parts.length > 0 && <> = <Parts of={keyOf(found)} parts={found.parts} /></>} <span class="gfx-muted">{found.note}</span>
       </p>
     </div>
   );
 }
 
-/** The parts of a formula, operands and folds as buttons. */
-export function Parts({ parts }) {
+/** The parts of a formula, operands and folds as buttons; what was unfolded `of` one number is not of the next. */
+export function Parts({ of, parts }) {
   return parts.map((part, n) => {
     if (typeof part === "string") return part.replace(/\^$/, "");
     const before = parts[n - 1];
     const raised = typeof before === "string" && before.endsWith("^");
-    return raised ? <sup key={n}><Part part={part} /></sup> : <Part key={n} part={part} />;
+    return raised ? <sup key={n}><Part of={of} part={part} /></sup> : <Part key={n} of={of} part={part} />;
   });
 }
 
-function Part({ part }) {
-  if (part.fold) return <Fold parts={part.fold} />;
-  return part.label ? <Result {...part} /> : <Operand part={part} />;
+function Part({ of, part }) {
+  if (part.fold) return <Fold key={of} parts={part.fold} />;
+  return part.label ? <Result key={of} {...part} /> : <Operand part={part} />;
 }
 
 /** A long stretch of terms, folded until asked for. */
