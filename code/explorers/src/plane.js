@@ -58,7 +58,7 @@ export function explainKept(name, vectors, { axes }) {
   const distance = (r, i) => ["(", x(r, i), " − ", ref("mean of column", i), ")"];
   const told = { // of each number: its value, and how it is made
     kept: () => [square(flat.flat()) / square(away.data), {
-      rule: "spread on the map / spread of all", parts: [ref("spread on the map"), " / ", ref("spread")],
+      symbol: "variance kept", rule: "spread on the map / spread of all", parts: [ref("spread on the map"), " / ", ref("spread")],
       note: "the part of the variance that is seen on the map",
     }],
     "spread on the map": () => [square(flat.flat()), {
