@@ -52,7 +52,9 @@ export class Writing {
 
   /** Return how likely a path is: the product of its tokens' shares. */
   likelihood(path) {
-    return path.reduce((product, token, n) => product * this.at(path.slice(0, n)).shares[token], 1);
+    if (!path.length) return 1;
+    const before = this.at(path.slice(0, -1));
+    return before.likelihood * before.shares[path.at(-1)];
   }
 
   /** Return what explains the numbers of a place, and those of others if they come with a path. */
@@ -89,6 +91,12 @@ class Place {
     this.tempered = nextTokenProbabilities(this.logits, { temperature, topK: topK || null }); // before top-p
     this.shares = nextTokenProbabilities(this.logits, { temperature, topK: topK || null, topP });
     if (topP < 1) this.kept = countReaching(this.scaled.map((z, w) => (this.rank.get(w) < this.byK ? z : -Infinity)), topP);
+  }
+
+  /** How likely the way to this place is, worked out once. */
+  get likelihood() {
+    this.reached ??= this.writing.likelihood(this.path);
+    return this.reached;
   }
 
   /** Return why the token of a rank cannot be drawn: "", or what cuts it. */
