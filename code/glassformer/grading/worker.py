@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import socket
 from collections.abc import Iterator
@@ -20,9 +21,11 @@ _NEVER = 10.0**9
 _ENDED = "It ended the process that was grading it."
 
 
-def main(descriptor: int) -> None:
-    """Grade what is asked for on a connection, until it is closed."""
+def main(descriptor: int, parent: int) -> None:
+    """Grade what is asked for on a connection, until it is closed or the parent process is gone."""
     die_with_parent()
+    if os.getppid() != parent:  # it was gone before that
+        return
     _start_server()
     channel = Channel(socket.socket(fileno=descriptor))
     while True:
