@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test bundle serve chapters exercises lint bench clean
+.PHONY: help book test bundle serve zip chapters exercises lint bench clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bundle: $(EXPLORERS)/node_modules/.installed  ## Build the explorers' scripts an
 
 serve: book  ## Build, then serve the site on this machine, at port 8000
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html 8000
+
+zip: book  ## Build, then pack the site into one file to unpack and read from disk
+	$(BIN)/python -m glassformer.site_zip _build/html _build/the-glass-transformer.zip
 
 chapters: $(VENV)/installed  ## Execute the notebooks again, in place (CHAPTERS=book/… for some)
 	$(BIN)/python -m glassformer.notebooks $(CHAPTERS)

@@ -1,4 +1,4 @@
-"""Sphinx extension of the course site: figures, explorers, palette, mathematics, answer choices.
+"""Sphinx extension of the course site: figures, explorers, palette, mathematics, predictions.
 
 Sphinx and docutils are imported where they are used, so that the package needs neither.
 """
@@ -97,28 +97,6 @@ def alternative(renderer, data) -> str:
     return ""
 
 
-def label_choices(app, doctree, docname: str = "") -> None:
-    """Turn the task list of a `predict` box into labelled radio buttons: one answer to commit to.
-
-    The style sheet opens the box's answer once one is chosen; no JavaScript is involved.
-    """
-    from docutils import nodes
-
-    boxes = [n for n in doctree.findall(nodes.Element) if "predict" in n.get("classes", ())]
-    for number, box in enumerate(boxes, start=1):
-        for item in box.findall(nodes.list_item):
-            paragraph = next(item.findall(nodes.paragraph), None)
-            if paragraph is None or not paragraph.children:
-                continue
-            tick = paragraph[0]
-            if not (isinstance(tick, nodes.raw) and "task-list-item-checkbox" in tick.astext()):
-                continue
-            radio = f'<label><input type="radio" name="predict-{number}" autocomplete="off"> <span>'
-            paragraph[0] = nodes.raw(text=radio, format="html")
-            paragraph.append(nodes.raw(text="</span></label>", format="html"))
-            box["classes"] = [*dict.fromkeys([*box["classes"], "with-choices"])]
-
-
 def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Name the page's language, and leave out Thebe's scripts, which name another host.
 
@@ -166,11 +144,11 @@ def write_static_files(app) -> None:
 
 def setup(app) -> dict:
     """Register the extension with Sphinx."""
-    from . import site_explorers
+    from . import site_explorers, site_questions
 
     site_explorers.setup(app)
+    site_questions.setup(app)
     app.connect("builder-inited", write_static_files)
-    app.connect("doctree-read", label_choices)
     app.connect("html-page-context", adjust_page, priority=900)
     app.add_css_file(PALETTE_CSS, priority=700)
     app.add_css_file("book.css", priority=710)

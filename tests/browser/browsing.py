@@ -158,11 +158,15 @@ def mathematics_drawn(page: Page) -> None:
 
 
 def open_everything(page: Page) -> None:
-    """Choose an answer in every prediction and open every closed part."""
+    """Answer every prediction and open every closed part."""
     page.evaluate(
         """() => {
-          document.querySelectorAll("label:first-of-type > input[type=radio]")
-            .forEach((r) => (r.checked = true));
+          for (const form of document.querySelectorAll(".gf-question")) {
+            const field = form.querySelector("input, select");
+            if (field.type === "radio") field.checked = true;
+            else field.value = field.options ? field.options[1].value : "1";
+            form.requestSubmit();
+          }
           document.querySelectorAll("details").forEach((d) => (d.open = true));
         }"""
     )
