@@ -53,6 +53,20 @@ def test_a_constant_earns_nothing_and_is_no_misconception(e, value):
     assert verdict.status == "failed" and verdict.earned == 0 and verdict.lines()
 
 
+def test_of_several_mistakes_the_one_that_is_shown_is_told():
+    e = exercise("attention.softmax")
+
+    def over_the_queries_and_overflowing(scores):
+        return scores.exp() / scores.exp().sum(dim=-2, keepdim=True)
+
+    verdict = judge(e, calling(e, over_the_queries_and_overflowing))
+    assert verdict.looks_like.name == "over the queries"
+    by_hand = torch.tensor([[1.0, 2.0, 5.0], [3.0, 9.0, 4.0]], dtype=torch.float64).log()
+    always = verdict.looks_like.function(by_hand)  # what is shown, but the same in every call
+    verdict = judge(e, calling(e, lambda scores: always.clone()))
+    assert verdict.status == "failed" and verdict.looks_like is None
+
+
 @every_exercise
 def test_an_exercise_is_complete(e):
     assert exercise(e.name) is e

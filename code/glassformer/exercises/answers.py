@@ -24,6 +24,7 @@ class Wrong(AssertionError):
     def __init__(self, reason: str, tried: str = "", got: str = "", expected: str = "") -> None:
         super().__init__(reason)
         self.reason, self.tried, self.got, self.expected = reason, tried, got, expected
+        self.inputs: tuple | None = None  # of the call that it is about
 
 
 @dataclass
@@ -95,7 +96,9 @@ class Outcome:
 
     def wrong(self, reason: str, got: str = "", expected: str = "") -> Wrong:
         """Return a `Wrong` that says which call it is about."""
-        return Wrong(reason, tried(self.exercise, self.inputs), got, expected)
+        wrong = Wrong(reason, tried(self.exercise, self.inputs), got, expected)
+        wrong.inputs = self.inputs
+        return wrong
 
     def _need_no_error(self) -> None:
         if self.lost:
@@ -129,6 +132,12 @@ class Outcome:
     def ended(self) -> bool:
         """Whether the call never came back: later calls would only cost their time."""
         return self.lost is not None or (self.error is not None and self.error[0] == "TimeUp")
+
+    @property
+    def usable(self) -> bool:
+        """Whether the call gave a value as it should, right or wrong."""
+        faults = (self.error, self.used, self.changed, self.surroundings, self.lost)
+        return self.result is not None and not any(faults)
 
     def like(self, other: Outcome) -> bool:
         """Return whether another function came to the same."""

@@ -173,16 +173,28 @@ def judge(exercise: Exercise, respond: Respond, seeds: Sequence[int] = (0,)) -> 
     if not attempted:
         return Verdict(exercise, 0, False)
     earned = exercise.points * run.earned // run.collected  # more seeds give no more points
-    return Verdict(exercise, earned, True, run.failures[0], _looks_like(exercise, outcomes))
+    wrong = run.failures[0]
+    looks_like = _looks_like(exercise, outcomes) or _looks_like(exercise, _shown(outcomes, wrong))
+    return Verdict(exercise, earned, True, wrong, looks_like)
 
 
 def _looks_like(exercise: Exercise, outcomes: list[Outcome]) -> Variant | None:
     """Return the mutant that, given the same inputs, comes to the same in every call, if any."""
-    for mutant in exercise.mutants:
+    for mutant in exercise.mutants if outcomes else ():
         again = Answer(exercise, calling(exercise, mutant.function))
         if all(outcome.like(again(*outcome.inputs)) for outcome in outcomes):
             return mutant
     return None
+
+
+def _shown(outcomes: list[Outcome], wrong: Wrong) -> list[Outcome]:
+    """Return the one outcome that is shown as wrong, for an answer with several mistakes.
+
+    None where it is no value, or the same value as in every other call: that says nothing.
+    """
+    shown = [outcome for outcome in outcomes if outcome.inputs is wrong.inputs and outcome.usable]
+    others = [o for o in outcomes if shown and not o.like(shown[0])]
+    return shown[:1] if others else []
 
 
 def calling(exercise: Exercise, function: Function) -> Respond:

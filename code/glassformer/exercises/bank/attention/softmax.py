@@ -116,6 +116,16 @@ def softmax(scores):
 
 
 @exercise.mutant(
+    "one sum for all, and overflows",
+    "All shares together sum to 1. Each row is a query of its own and has a whole attention to give away: sum "
+    "along `dim=-1`. And large scores overflow: take each row's largest away before.",
+)
+def softmax(scores):
+    powers = scores.exp()
+    return powers / powers.sum()
+
+
+@exercise.mutant(
     "smallest taken away",
     "The smallest score was taken away, so the largest power may still overflow; take the largest away.",
 )
