@@ -10,7 +10,7 @@ addEventListener("load", () => {
     else frame.removeAttribute("tabindex");
   };
   const sizes = new ResizeObserver((changes) => changes.forEach(({ target }) => mark(target)));
-  const frames = document.querySelectorAll("div.math, .pst-scrollable-table-container");
+  const frames = document.querySelectorAll("div.math, .pst-scrollable-table-container, .highlight pre");
   const drawn = window.MathJax && MathJax.startup && MathJax.startup.promise;
   Promise.resolve(drawn).then(() => frames.forEach((frame) => sizes.observe(frame)));
 });
