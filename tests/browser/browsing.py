@@ -83,13 +83,18 @@ def watch(context: BrowserContext, own: str) -> list[str]:
         if response.status >= 400:
             problems.append(f"failed request: {response.url} ({response.status})")
 
+    def note_failure(request):
+        left_early = request.failure == "net::ERR_ABORTED" and request.url.endswith("/favicon.svg")
+        if not left_early:  # the icon comes last: who goes on at once does without
+            problems.append(f"failed request: {request.url} ({request.failure})")
+
     def note_message(message):
         if message.type in ("error", "warning"):
             problems.append(f"console {message.type}: {message.text} ({message.location['url']})")
 
     context.on("request", note_request)
     context.on("response", note_response)
-    context.on("requestfailed", lambda r: problems.append(f"failed request: {r.url} ({r.failure})"))
+    context.on("requestfailed", note_failure)
     context.on("console", note_message)
     context.on("weberror", lambda e: problems.append(f"page error: {e.error}"))
     context.expose_function(REPORT, lambda text: problems.append(f"policy violation: {text}"))
