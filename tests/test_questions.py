@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import Counter
 
@@ -49,7 +50,8 @@ def stored(notebook: nbformat.NotebookNode) -> list[dict]:
 
 def is_computed(node: ast.AST) -> bool:
     """Whether an expression depends on something that was computed before."""
-    return any(isinstance(part, ast.Name) for part in ast.walk(node))
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return bool(names - set(dir(builtins)))
 
 
 def typed_in(call: ast.Call) -> list[str]:
@@ -77,6 +79,7 @@ def test_no_answer_is_typed_in(path):
         ("ask.number('a-b', 3 + 21, likely={})", 1),
         ("ask.token('a-b', 'groot', words, likely={})", 1),
         ("ask.shape('a-b', (4, 8), likely={})", 1),
+        ("ask.shape('a-b', tuple([4, 8]), likely={})", 1),
         ("ask.choice('a-b', {'3': n == 3, '4': True}, likely={})", 1),
         ("ask.choice('a-b', {'3': False, '4': 4 == 4}, likely={})", 2),
         ("ask.choice('a-b', {k: n == 3 for k, n in sizes.items()}, likely={})", 0),
