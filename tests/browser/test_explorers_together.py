@@ -226,6 +226,27 @@ def test_a_finger_is_enough(phone, page, name):
     assert option.is_checked()
 
 
+HIDDEN = """() => {
+  const focused = document.activeElement, own = focused.closest(".gfx-body");
+  const panel = own?.parentElement.querySelector(":scope > .gfx-formula");
+  const [over, under] = [focused, panel].map((e) => e?.getBoundingClientRect());
+  return Boolean(panel) && over.bottom > under.top + 1 ? focused.outerHTML.slice(0, 80) : "";
+}"""
+
+
+@pytest.mark.parametrize(
+    ("page", "name"), [place for place in PLACES if place[1] in ("training", "block", "sampling")]
+)
+def test_the_focus_does_not_hide_under_the_formula(visit, http_site, page, name):
+    open_page = visit(f"{http_site}/{page}")
+    part = explorer(open_page, name)
+    part.evaluate("(p) => scrollTo(0, p.getBoundingClientRect().top + scrollY - 70)")
+    part.get_by_role("button", name="Reset", exact=True).focus()
+    for _ in range(25):
+        open_page.keyboard.press("Tab")
+        assert open_page.evaluate(HIDDEN) == ""
+
+
 MONKEY = """async (part, [steps, seed]) => {
   let state = seed;
   const random = (n) => ((state = (state * 1103515245 + 12345) % 2147483648), state % n);
