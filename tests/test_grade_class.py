@@ -374,9 +374,10 @@ def lines(out: Path, word: str) -> list[str]:
 
 def kill_after(runs: Runs, out: Path, more: int, word: str, delay: float, *arguments) -> None:
     """Kill a run's process group when its log has grown, and a moment has passed."""
-    before = len(lines(out, word))
+    before, patience = len(lines(out, word)), time.monotonic() + 120
     group = runs.start(*arguments)
     while len(lines(out, word)) < before + more:
+        assert time.monotonic() < patience
         time.sleep(0.001)
     time.sleep(delay)
     os.killpg(group, signal.SIGKILL)
@@ -386,17 +387,18 @@ def kill_after(runs: Runs, out: Path, more: int, word: str, delay: float, *argum
 @linux
 def test_killed_at_twenty_moments_and_resumed_nothing_is_lost_or_repeated(tmp_path, runs):
     draw, submissions, out = random.Random(7), tmp_path / "class", tmp_path / "out"
-    for number in range(70):
-        design(submissions / f"design {number}", max_seq_len=20 + number)
+    for number in range(200):
+        design(submissions / f"design {number}", max_seq_len=20 + number % 50)
     arguments = (submissions, "--out", out, "--seed", 5, "--jobs", 2)
     seen: set[str] = set()
     for kill in range(20):
         if kill < 16:  # while designs are read
             kill_after(runs, out, draw.randint(0, 3), "graded", draw.random() / 50, *arguments)
         else:  # while notebooks run
-            hand_in(submissions / f"notebook {kill}", mistaken if kill % 2 else solved)
+            for number, fill in enumerate((mistaken, solved, first_only)):
+                hand_in(submissions / f"notebook {kill} {number}", fill)
             word = "begun" if kill < 18 else "graded"
-            kill_after(runs, out, 1, word, draw.random(), *arguments)
+            kill_after(runs, out, 1, word, draw.random() / 5, *arguments)
         done = {p.name for p in (out / "students").glob("*.json") if json.loads(p.read_bytes())}
         assert seen <= done and {f"{slug}.json" for slug in lines(out, "graded")} <= done
         seen = done
@@ -652,14 +654,15 @@ def test_the_class_report_says_what_is_misunderstood_and_how_often(mixed):
         if (m["exercise"], m["misconception"]) == (FIRST.name, mutant.name)
     ]  # fmt: skip
     whose = [name for name in students if name.endswith(" mistaken")]
-    assert found["students"] == whose and found["count"] == len(whose) == 8
+    assert found["students"] == whose and found["count"] == len(whose) > 5
     assert found["message"] == mutant.message
     first = results["exercises"][0]
     solvers = [s for s in students.values() if s["results"] and s["results"][0]["earned"]]
     assert first["name"] == FIRST.name and first["passed"] == len(solvers) > 10
-    assert first["not attempted"] == 8 and first["failed"] >= 8 + len(ANSWERS)
+    unbegun = [name for name in students if name.endswith(" starter")]
+    assert first["not attempted"] == len(unbegun) and first["failed"] >= len(whose) + len(ANSWERS)
     text = " ".join(Tags((out / "index.html").read_text("utf-8")).text.split())
-    assert " ".join(mutant.message.split()) in text and "8 × " in text
+    assert " ".join(mutant.message.split()) in text and f"{len(whose)} × " in text
     assert "seed" not in json.dumps(results)
 
 
