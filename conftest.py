@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent
 
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Where two threads are asked for, they wait asleep: those that spin starve each other.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_configure(config):

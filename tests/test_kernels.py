@@ -40,7 +40,6 @@ def run_chapters(folder, notebooks, capability, threads) -> subprocess.Completed
         "ATEN_CPU_CAPABILITY": capability,
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
-        "OMP_WAIT_POLICY": "passive",  # threads that spin starve each other on a busy machine
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-q", "-n0"]
