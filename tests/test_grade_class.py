@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections import Counter
@@ -334,12 +335,13 @@ class Runs:
     """Starts `glassformer grade-class` again and again, from one process that has imported it."""
 
     def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp()  # for what killed runs leave behind
         self._host = subprocess.Popen(
             [sys.executable, "-c", HOST],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"GLASSFORMER_TEST_MARK": MARK},
+            env=os.environ | {"GLASSFORMER_TEST_MARK": MARK, "TMPDIR": self._folder},
         )
 
     def start(self, *arguments) -> int:
@@ -356,6 +358,7 @@ class Runs:
         self._host.stdin.close()
         self._host.stdout.close()
         self._host.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @pytest.fixture
