@@ -51,14 +51,17 @@
 
   // The four kinds of answer: how each is read, and asked for again ----------------------------------
 
-  function toNumber(text, unit = "") {
+  /** Return the numbers that a text may mean: 2,944 is thousands to some, and less than three to others. */
+  function toNumbers(text, unit = "") {
     let plain = text.replace(/−/g, "-").replace(/\s/g, "");
     if (unit && plain.endsWith(unit)) plain = plain.slice(0, -unit.length);
-    if (/^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(plain)) plain = plain.replace(/,/g, "");
-    else if (/^[-+]?\d+,\d+$/.test(plain)) plain = plain.replace(",", ".");
     const fraction = /^([-+]?\d+)\/(\d+)$/.exec(plain);
-    if (fraction) return fraction[1] / fraction[2];
-    return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
+    if (fraction) return [fraction[1] / fraction[2]].filter(Number.isFinite);
+    const readings = [plain];
+    if (/^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(plain)) readings.push(plain.replace(/,/g, ""));
+    if (/^[-+]?\d+,\d+$/.test(plain)) readings.push(plain.replace(",", "."));
+    const isNumber = (reading) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(reading);
+    return readings.filter(isNumber).map(Number).filter(Number.isFinite);
   }
 
   function toShape(text) {
@@ -76,9 +79,9 @@
       ask: "Choose a token first.",
     },
     number: {
-      value(text, { unit }) {
-        const number = toNumber(text, unit);
-        return Number.isFinite(number) ? number : null;
+      value(text, { unit, right }) {
+        const off = (number) => Math.abs(number - right);
+        return toNumbers(text, unit).sort((one, other) => off(one) - off(other))[0] ?? null;
       },
       ask: "Write a number, such as 12 or 0.5.",
       hint: "a number",
@@ -208,9 +211,8 @@
 
   function stateOf(entry) {
     if (!entry) return ["open", "not answered"];
-    if (entry.first.right) return ["right", "✓ right at the first try"];
-    if (entry.last.right) return ["right", "✓ right, but not at the first try"];
-    return ["wrong", "✗ missed"];
+    if (!entry.last.right) return ["wrong", entry.first.right ? "✗ missed the last time" : "✗ missed"];
+    return ["right", entry.first.right ? "✓ right at the first try" : "✓ right, but not at the first try"];
   }
 
   function count(items, answers) {

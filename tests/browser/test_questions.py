@@ -114,6 +114,9 @@ AS_WRITTEN = [
     ("data-tokens", "1,2,3", "Write a number"),
     ("data-sentence-loss", "2.94", "Right"),
     ("data-sentence-loss", "2,94", "Right"),
+    ("data-sentence-loss", "2,944", "Right"),
+    ("data-sentence-loss", "0,736", "mean over the four tokens"),
+    ("data-sentence-loss", "1/0", "Write a number"),
     ("data-sentence-loss", "2.94 nats", "Right"),
     ("data-sentence-loss", "1/19", "negative logarithm"),
     ("data-sentence-loss", "0.74", "mean over the four tokens"),
@@ -365,6 +368,20 @@ def test_all_predictions_are_listed_exported_cleared_and_imported(visit, http_si
     page.locator("input[type=file]").set_input_files(file)
     expect(summary).to_have_text(counts)
     assert kept(page) == before
+
+
+def test_what_is_counted_as_missed_is_listed_as_missed(visit, http_site):
+    page = visit(f"{http_site}/book/{FIRST}.html")
+    box = box_of(page, "data-tokens")
+    commit(box, "data-tokens", right("data-tokens"))
+    box.get_by_role("button", name="Answer again").click()
+    commit(box, "data-tokens", wrong("data-tokens")[0])
+    page.goto(f"{http_site}/book/progress.html")
+    counts = f"1 of {len(ALL)} answered: 1 right at the first try, 1 still missed."
+    expect(page.locator(".gf-progress-summary")).to_have_text(counts)
+    row = page.locator("li[data-question=data-tokens]")
+    expect(row.locator(".gf-progress-state")).to_have_text("✗ missed the last time")
+    expect(row).to_have_attribute("data-state", "wrong")
 
 
 GOOD = {"kind": "The Glass Transformer: predictions", "version": 1, "answers": {}}

@@ -212,6 +212,8 @@ def test_the_draw_is_spelled_out(sampling, groot):
     hit = part.locator(".gfx-sampling-hit").bounding_box()
     assert (mark["x"] - ruler["x"]) / ruler["width"] == pytest.approx(number, abs=0.01)
     assert hit["x"] - 2 <= mark["x"] <= hit["x"] + hit["width"] + 2
+    last = part.locator(".gfx-sampling-bit").last.bounding_box()
+    assert last["x"] + last["width"] <= ruler["x"] + ruler["width"] + 1
 
 
 def test_the_tree_has_shares_and_likelihoods(sampling, groot):

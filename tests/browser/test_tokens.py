@@ -216,3 +216,10 @@ def test_everyone_can_read_it(tokens, theme, width):
     part = tokens(theme=theme, width=width, sentence="groot likes leaf", example=1)
     assert axe(part.page, "#explorer-tokens") == []
     no_sideways_scroll(part.page)
+
+
+def test_on_a_phone_bars_keep_to_their_rows(tokens):
+    part = tokens(width=360)
+    sticking_out = """(bars) => bars.filter((bar) =>
+      bar.lastElementChild.getBoundingClientRect().right > bar.getBoundingClientRect().right)"""
+    assert part.locator(".gfx-bar").evaluate_all(sticking_out) == []
