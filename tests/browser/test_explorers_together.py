@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 import torch
-from browsing import MATHJAX, PATIENCE, watch, watched
+from browsing import MATHJAX, PATIENCE, no_sideways_scroll, watch, watched
 from instrument import SITES
 from playwright.sync_api import expect
 
@@ -245,6 +245,34 @@ def test_the_focus_does_not_hide_under_the_formula(visit, http_site, page, name)
     for _ in range(25):
         open_page.keyboard.press("Tab")
         assert open_page.evaluate(HIDDEN) == ""
+
+
+CUT_OFF = """(part) => {
+  const { right } = part.getBoundingClientRect();
+  const framed = (e) => {
+    for (let p = e.parentElement; p !== part; p = p.parentElement)
+      if (/auto|scroll|hidden/.test(getComputedStyle(p).overflowX)) return true;
+    return getComputedStyle(e).position === "absolute";
+  };
+  return [...part.querySelectorAll("*")].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.width && box.height && box.right > right + 1 && !framed(e);
+  }).map((e) => e.outerHTML.slice(0, 100));
+}"""
+FORMULA = ".gfx > .gfx-formula:not(.gfx-quiet), .gfx-ev-panel"
+
+
+@every_place
+def test_at_400_percent_nothing_is_cut_off_and_the_formula_leaves_room(
+    visit, http_site, page, name
+):
+    open_page = visit(f"{http_site}/{page}", width=320)
+    open_page.set_viewport_size({"width": 320, "height": 256})  # of 1280 by 1024
+    part = explorer(open_page, name)
+    assert part.evaluate(CUT_OFF) == []
+    no_sideways_scroll(open_page)
+    for formula in part.locator(FORMULA).all():
+        assert formula.bounding_box()["height"] <= 128
 
 
 MONKEY = """async (part, [steps, seed]) => {
