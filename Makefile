@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CHAPTERS ?= $(sort $(wildcard book/[0-9]*.ipynb))
-WORKERS ?= 2
+# Tests at a time: more than two cores, since browsers and graders often wait.
+WORKERS ?= 3
 CACHE := _build/.jupyter_cache
 EXPLORERS := code/explorers
 
