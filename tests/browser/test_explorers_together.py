@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 import torch
-from browsing import MATHJAX, PATIENCE, no_sideways_scroll, watch, watched
+from browsing import MATHJAX, PATIENCE, SETTLED, no_sideways_scroll, watch, watched
 from instrument import SITES
 from playwright.sync_api import expect
 
@@ -308,6 +308,7 @@ def monkey(part, steps: int, seed: int = 1) -> None:
 
 def held(page) -> dict[str, float]:
     """Return how many listeners, nodes and bytes the page holds once all waste is removed."""
+    page.evaluate(SETTLED)
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable")
     for _ in range(3):
@@ -315,6 +316,22 @@ def held(page) -> dict[str, float]:
     metrics = {m["name"]: m["value"] for m in session.send("Performance.getMetrics")["metrics"]}
     session.detach()
     return {name: metrics[name] for name in ("JSEventListeners", "Nodes", "JSHeapUsedSize")}
+
+
+def left_behind(page, before: dict[str, float], patience: int = 20) -> list[str]:
+    """Return what a page holds more of than before: a busy browser clears up late, a leak stays."""
+    most = {
+        "JSEventListeners": before["JSEventListeners"] + 5,
+        "Nodes": before["Nodes"] * 1.05 + 50,
+        "JSHeapUsedSize": before["JSHeapUsedSize"] + 2e6,
+    }
+    for _ in range(patience):
+        after = held(page)
+        found = [f"{n}: {before[n]:,} → {after[n]:,}" for n in most if after[n] > most[n]]
+        if not found:
+            break
+        page.wait_for_timeout(500)
+    return found
 
 
 @every_place
@@ -327,25 +344,19 @@ def test_hundreds_of_interactions_leave_nothing_behind(visit, http_site, page, n
         reset.click()
         if seed == 1:
             before = held(open_page)
-    after = held(open_page)
-    assert after["JSEventListeners"] <= before["JSEventListeners"] + 5
-    assert after["Nodes"] <= before["Nodes"] * 1.05 + 50
-    assert after["JSHeapUsedSize"] <= before["JSHeapUsedSize"] + 2e6
+    assert left_behind(open_page, before) == []
 
 
 def test_a_leak_would_be_seen(visit, http_site):
     open_page = visit(f"{http_site}/book/04_attention.html")
     before = held(open_page)
     open_page.evaluate(
-        """() => { window.kept = []; for (let n = 0; n < 300; n++) {
+        """() => { window.kept = []; for (let n = 0; n < 1000; n++) {
           const much = Array.from({ length: 1000 }, () => ({ n }));
           addEventListener("keydown", () => much);
           kept.push(document.createElement("p"), much); } }"""
     )
-    after = held(open_page)
-    assert after["JSEventListeners"] > before["JSEventListeners"] + 5
-    assert after["Nodes"] > before["Nodes"] + 50
-    assert after["JSHeapUsedSize"] > before["JSHeapUsedSize"] + 2e6
+    assert len(left_behind(open_page, before, patience=3)) == 3  # listeners, nodes, bytes
 
 
 LOADED = re.compile(r'(?:src|href)="\.\./_static/(glassformer-(?:explorers|part)[^"?]*)')
