@@ -34,7 +34,7 @@ book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
 test: $(VENV)/installed $(EXPLORERS)/node_modules/.installed  ## Run the whole test suite: chapters and browser included
-	@$(BIN)/python tests/browser/chromium.py
+	@$(BIN)/python -m glassformer.chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --nbval tests book exercises
 
 # The explorers' tools, installed again only when their lock file has changed.

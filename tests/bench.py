@@ -268,11 +268,11 @@ def events(repetitions: int) -> None:
     """
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
     from browsing import FLAGS, served, watched
-    from chromium import find_chromium
     from playwright.sync_api import sync_playwright
     from test_explorers_together import MONKEY, PLACES, explorer, monkey
 
     from conftest import built_site
+    from glassformer.chromium import find_chromium
 
     steps = 5 * repetitions
     answer = f"holdFrames(false); await ({MONKEY})(part, given); holdFrames(true);"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from browsing import FLAGS, PATIENCE, served, watched
-from chromium import MISSING, find_chromium
 from lab import Notebook, running_lab, write_notebook
 from playwright.sync_api import expect
+
+from glassformer.chromium import MISSING, find_chromium
 
 HERE = Path(__file__).parent
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from contextlib import nullcontext
 
-import chromium
 import pytest
 from browsing import (
     axe,
@@ -19,6 +18,8 @@ from browsing import (
     served,
     watched,
 )
+
+from glassformer import chromium
 
 GOOD = (
     '<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>t</title>'
@@ -157,7 +158,7 @@ def test_the_named_browser_is_the_one_used(monkeypatch, tmp_path):
 def test_a_missing_browser_is_a_failure_in_one_sentence(tmp_path):
     """Not a skip: without a browser nothing was tested."""
     environment = os.environ | {"GLASSFORMER_CHROMIUM": str(tmp_path / "nowhere")}
-    command = [sys.executable, chromium.__file__]
+    command = [sys.executable, "-I", chromium.__file__]  # as .ci/browser asks, without the package
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert run.returncode == 1 and run.stderr.strip() == chromium.MISSING
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", __file__]

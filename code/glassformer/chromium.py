@@ -1,4 +1,4 @@
-"""Where the browser is that the tests drive: one already on the machine, none downloaded."""
+"""Where the browser is that prints the book and drives the tests: one that the machine has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLACES = (
     r"C:\Program Files\Google\Chrome\Application\chrome.exe",
 )
 MISSING = (
-    "The browser tests need Chromium or Chrome and found none: install one (Debian, Ubuntu: "
+    "Chromium or Chrome is needed, and none was found: install one (Debian, Ubuntu: "
     "`sudo apt-get install chromium`; macOS: `brew install --cask chromium`), or set "
     "GLASSFORMER_CHROMIUM to the path of its program."
 )
@@ -29,6 +29,6 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None) or next(installed, None)
 
 
-if __name__ == "__main__":  # `make test` asks before anything else
+if __name__ == "__main__":  # `make test` and `make pdf` ask before anything else
     found = find_chromium()
     sys.exit(None if found else MISSING)
