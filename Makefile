@@ -14,10 +14,10 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test bundle serve zip chapters exercises lint bench clean
+.PHONY: help book test bundle serve zip repository chapters exercises lint bench clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The environment, made again only when what it is made from has changed.
 $(VENV)/installed: requirements.txt pyproject.toml
@@ -50,6 +50,12 @@ serve: book  ## Build, then serve the site on this machine, at port 8000
 
 zip: book  ## Build, then pack the site into one file to unpack and read from disk
 	$(BIN)/python -m glassformer.site_zip _build/html _build/the-glass-transformer.zip
+
+# Handed over as it was typed: neither make nor the shell may read anything into it.
+unexport URL
+repository: export ADDRESS = $(if $(findstring command,$(origin URL)),$(value URL))
+repository: $(VENV)/installed  ## Set the course's public address everywhere (URL=https://…)
+	@$(BIN)/python -m glassformer.repository -- . "$$ADDRESS"
 
 chapters: $(VENV)/installed  ## Execute the notebooks again, in place (CHAPTERS=book/… for some)
 	$(BIN)/python -m glassformer.notebooks $(CHAPTERS)

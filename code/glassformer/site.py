@@ -144,10 +144,11 @@ def write_static_files(app) -> None:
 
 def setup(app) -> dict:
     """Register the extension with Sphinx."""
-    from . import site_explorers, site_questions
+    from . import site_explorers, site_launch, site_questions
 
     site_explorers.setup(app)
     site_questions.setup(app)
+    site_launch.setup(app)
     app.connect("builder-inited", write_static_files)
     app.connect("html-page-context", adjust_page, priority=900)
     app.add_css_file(PALETTE_CSS, priority=700)

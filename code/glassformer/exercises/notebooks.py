@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 
 from ..notebooks import execute, normalise
+from ..repository import Address, address_of, setup_lines
 from .bank import chapter_exercises, chapters
 from .definition import Chapter, Exercise
 
@@ -21,15 +22,21 @@ tried and which mistake it looks like; it says nothing as long as the exercise i
 `solution("{name}")` explains one."""
 
 
-def notebook(chapter: Chapter, fill: Fill | None = None) -> nbformat.NotebookNode:
-    """Return a chapter's notebook; `fill` gives each function's code, the starter without it."""
+def notebook(
+    chapter: Chapter, fill: Fill | None = None, address: Address | None = None
+) -> nbformat.NotebookNode:
+    """Return a chapter's notebook; `fill` gives each function's code, the starter without it.
+
+    From the course's address the package is installed where it is missing.
+    """
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     exercises = chapter_exercises(chapter)
     how = _HOW.format(name=exercises[0].name)
     cells = [
         markdown(f"# Exercises {chapter.number}: {chapter.title}\n\n{chapter.opening}\n\n{how}"),
         code(
-            f"{chapter.setup}\n\nfrom glassformer.exercises import check, hint, progress, solution"
+            f"{setup_lines(address)}\n\n{chapter.setup}\n\n"
+            "from glassformer.exercises import check, hint, progress, solution"
         ),
     ]
     for exercise in exercises:
@@ -53,7 +60,8 @@ def write(folder: Path) -> list[Path]:
     for chapter in chapters():
         path = folder / f"{chapter.notebook}.ipynb"
         if not is_current(path, chapter):
-            path.write_text(nbformat.writes(notebook(chapter)) + "\n", encoding="utf-8")
+            written = notebook(chapter, address=address_of(folder.parent))
+            path.write_text(nbformat.writes(written) + "\n", encoding="utf-8")
             execute(path)
             changed.append(path)
     return changed
@@ -64,7 +72,8 @@ def is_current(path: Path, chapter: Chapter) -> bool:
     if not path.exists():
         return False
     stored = nbformat.read(path, as_version=4)
-    pair = [[(c.cell_type, c.source) for c in nb.cells] for nb in (stored, notebook(chapter))]
+    written = notebook(chapter, address=address_of(path.parent.parent))
+    pair = [[(c.cell_type, c.source) for c in nb.cells] for nb in (stored, written)]
     return pair[0] == pair[1]
 
 
