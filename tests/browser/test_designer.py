@@ -205,6 +205,16 @@ def test_what_is_no_value_is_named_and_the_state_stays(designer, text):
     assert box(part, "dim").input_value() == "128"
 
 
+def test_a_number_is_taken_as_the_page_writes_it(designer):
+    part = designer()
+    box(part, "vocab_size").fill("8,192")
+    shares_config(replace(PLAIN, vocab_size=8_192), part)
+    box(part, "vocab_size").press("Tab")
+    assert box(part, "vocab_size").input_value() == "8192"
+    box(part, "vocab_size").fill("8,19")  # no group of three: neither 819 nor 8.19
+    expect(part.locator(".gfx-ds-broken li")).to_contain_text("vocab_size = ")
+
+
 def test_numbers_follow_from_the_fields(designer):
     part = designer(vocab_size=1000, dim=96, n_heads=6)
     part.get_by_role("grid", name="Where the parameters are").locator("td").nth(2).hover()

@@ -100,6 +100,25 @@ def test_the_curve_is_the_score_at_every_distance(rope, seen):
     assert rows[:, 0] == pytest.approx([x.item() for x in wanted], abs=6e-5)
 
 
+def test_letters_stand_beside_the_arrows(rope):
+    nearest = rope(query_at=0, key_at=3).evaluate(
+        """(part) => [...part.querySelectorAll(".gfx-rope-dial svg")].map((dial) => {
+          const number = (e, name) => Number(e.getAttribute(name));
+          const solid = [...dial.querySelectorAll("line:not([stroke-dasharray])")];
+          const letters = [...dial.querySelectorAll("text")].map((e) => [number(e, "x"), number(e, "y")]);
+          const middle = number(dial, "width") / 2;
+          const far = ([x, y], line) => {
+            const [a, b] = [number(line, "x2") - middle, number(line, "y2") - middle];
+            const t = ((x - middle) * a + (y - middle) * b) / (a * a + b * b);
+            const to = Math.min(1, Math.max(0, t));
+            return Math.hypot(x - middle - to * a, y - middle - to * b);
+          };
+          return Math.min(...letters.flatMap((letter) => solid.map((line) => far(letter, line))));
+        })"""
+    )
+    assert len(nearest) == 4 and min(nearest) > 8
+
+
 def test_the_score_is_followed_back_to_the_query(rope, seen):
     part = rope()
     assert formula(part)[0] == "score"

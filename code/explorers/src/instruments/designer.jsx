@@ -61,7 +61,7 @@ function View({ state, set }) {
   };
   const write = (field, text) => {
     setTyped({ ...typed, [field]: text });
-    if (fits(field, text)) set({ [field]: Number(text) });
+    if (fits(field, text)) set({ [field]: valueOf(text) });
   };
   const leave = (field) => {
     const { [field]: text, ...others } = typed;
@@ -104,16 +104,21 @@ function View({ state, set }) {
   );
 }
 
+/** Return the number that a text in a box means, written plainly or in groups as the page writes it: 2,048. */
+function valueOf(text) {
+  return Number(/^[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/.test(text.trim()) ? text.replaceAll(",", "") : text);
+}
+
 /** Return whether a text in a box is a value that the state can hold; it may still break a rule. */
 function fits(field, text) {
-  const value = Number(text);
+  const value = valueOf(text);
   if (text.trim() === "" || !(value >= 0)) return false;
   return COUNTS.includes(field) ? Number.isInteger(value) && value <= LARGEST : value <= 1e30;
 }
 
 /** Return the fields as they stand, those that are being written as they are written. */
 function valuesOf({ budget, ...state }, typed) {
-  const written = Object.entries(typed).map(([field, text]) => [field, text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text)]);
+  const written = Object.entries(typed).map(([field, text]) => [field, text.trim() === "" || Number.isNaN(valueOf(text)) ? text : valueOf(text)]);
   return { ...state, ...Object.fromEntries(written) };
 }
 

@@ -9,7 +9,7 @@ import {
 
 const PROMPT = "the cat sat on the mat";
 const FARTHEST = 63; // a position; turning needs no table that ends
-const SIZE = 108, MIDDLE = SIZE / 2, RADIUS = 46; // of a dial, in pixels
+const SIZE = 112, MIDDLE = SIZE / 2, RADIUS = 42; // of a dial, in pixels
 
 export const rope = {
   name: "rope",
@@ -110,6 +110,7 @@ function Dial({ pair, both, chosen, onChoose }) {
   const i = 2 * pair;
   const longest = Math.max(1e-9, ...[both.q, both.k].map((x) => Math.hypot(x[i], x[i + 1])).filter(Number.isFinite));
   const tip = (x) => [x[i], x[i + 1]].map((value, n) => MIDDLE + ((n ? -1 : 1) * value * RADIUS) / longest);
+  const query = tip(both.qTurned), key = tip(both.kTurned);
   return (
     <button type="button" class="gfx-rope-dial" aria-pressed={chosen} onClick={onChoose}>
       <svg width={SIZE} height={SIZE} aria-hidden="true">
@@ -117,25 +118,34 @@ function Dial({ pair, both, chosen, onChoose }) {
         <path d={`M${MIDDLE} ${MIDDLE - RADIUS}V${MIDDLE + RADIUS}M${MIDDLE - RADIUS} ${MIDDLE}H${MIDDLE + RADIUS}`} class="gfx-rope-ring" />
         <Arrow to={tip(both.q)} role="query" faint />
         <Arrow to={tip(both.k)} role="key" faint />
-        <Arrow to={tip(both.qTurned)} role="query" letter="q′" />
-        <Arrow to={tip(both.kTurned)} role="key" letter="k′" />
+        <Arrow to={query} role="query" />
+        <Arrow to={key} role="key" />
+        <Letter of={query} other={key} role="query">q′</Letter>
+        <Letter of={key} other={query} role="key">k′</Letter>
       </svg>
       <span>pair {pair}</span>
     </button>
   );
 }
 
-function Arrow({ to: [x, y], role, faint, letter }) {
+function Arrow({ to: [x, y], role, faint }) {
   if (!Number.isFinite(x + y)) return null;
   const hue = `var(--gf-${role})`;
-  const out = [x, y].map((end) => MIDDLE + (end - MIDDLE) * 0.72);
   return (
     <g>
       <line x1={MIDDLE} y1={MIDDLE} x2={x} y2={y} stroke={hue} stroke-width={faint ? 1.2 : 2.4} stroke-dasharray={faint ? "3 3" : undefined} />
       {!faint && <circle cx={x} cy={y} r="3" fill={hue} />}
-      {letter && <text x={out[0] + 4} y={out[1] - 4} fill={hue}>{letter}</text>}
     </g>
   );
+}
+
+/** An arrow's name, beside its tip: on the side away from the other arrow, so that neither is covered. */
+function Letter({ of: [x, y], other, role, children }) {
+  if (!Number.isFinite(x + y)) return null;
+  const across = x - MIDDLE, down = y - MIDDLE, length = Math.hypot(across, down) || 1;
+  const side = across * (other[1] - MIDDLE) - down * (other[0] - MIDDLE) > 0 ? 1 : -1;
+  const at = [x + (2 * across + 10 * side * down) / length, y + (2 * down - 10 * side * across) / length];
+  return <text x={at[0]} y={at[1]} fill={`var(--gf-${role})`}>{children}</text>;
 }
 
 function pairRow({ speed, queryAngle, keyAngle, product }, n) {

@@ -3,7 +3,7 @@
 import { createContext } from "preact";
 import { useCallback, useContext, useMemo, useState } from "preact/hooks";
 import { explain, symbolOf } from "../provenance.js";
-import { number, operand } from "./format.js";
+import { exact, number, operand } from "./format.js";
 import { memo } from "./memo.jsx";
 import { useId } from "./ids.js";
 
@@ -244,5 +244,5 @@ export function Table({ caption, columns, rows }) {
 }
 
 function shown(cell) {
-  return typeof cell === "number" ? (Number.isInteger(cell) ? String(cell) : number(cell, 4)) : cell;
+  return typeof cell === "number" ? (Number.isInteger(cell) ? exact(cell) : number(cell, 4)) : cell;
 }
