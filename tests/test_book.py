@@ -133,6 +133,7 @@ def test_the_reference_lists_every_public_module():
     }
     described = {m for m in modules if m != "__init__" and not m.startswith("figures.")}
     internal = {"site", "site_explorers", "notebooks", "draw_weights", "models.checking"}
+    internal |= {"site_assets", "site_address"}
     internal |= {"refusals", "models.bare", "explorers.base", "explorers.instruments"}
     internal |= {"explorers.parts", "explorers.words", "cli", "site_questions", "site_zip"}
     internal |= {"site_pdf", "chromium"}

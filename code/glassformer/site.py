@@ -6,14 +6,11 @@ Sphinx and docutils are imported where they are used, so that the package needs 
 from __future__ import annotations
 
 import html
-import importlib.util
 import json
 import re
-import shutil
 from importlib import resources
 from pathlib import Path
 
-MATHJAX = "tex-svg-full.js"  # one file: it draws with its own outlines and loads no fonts
 PALETTE_CSS = "glassformer.css"
 EXPLORER_MIME = "application/vnd.glassformer.explorer+json"
 
@@ -119,39 +116,33 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
 
 
 def write_static_files(app) -> None:
-    """Put palette, explorers and mathematics where the site's static files are collected."""
+    """Put palette, explorers, mathematics and icons where the site's static files are collected."""
     if app.builder.format != "html":
         return
+    from .site_assets import write_assets
     from .site_explorers import write_explorers
 
     folder = Path(app.doctreedir).parent / "glassformer_static"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PALETTE_CSS).write_text(palette_css(), encoding="utf-8")
     write_explorers(folder)
-    found = importlib.util.find_spec("mathjax")
-    bundle = found and Path(found.origin).parent / "static/mathjax/es5" / MATHJAX
-    if not bundle or not bundle.is_file():
-        from sphinx.errors import ExtensionError
-
-        raise ExtensionError(
-            "The site draws its mathematics with its own copy of MathJax: "
-            "install it with `pip install django-static-mathjax`."
-        )
-    shutil.copyfile(bundle, folder / MATHJAX)
-    shutil.copyfile(bundle.parents[1] / "LICENSE", folder / "MathJax-LICENSE.txt")
+    write_assets(folder)
     app.config.html_static_path.append(str(folder))
 
 
 def setup(app) -> dict:
     """Register the extension with Sphinx."""
     from . import site_explorers, site_launch, site_questions
+    from .site_assets import ICONS
 
     site_explorers.setup(app)
     site_questions.setup(app)
     site_launch.setup(app)
     app.connect("builder-inited", write_static_files)
     app.connect("html-page-context", adjust_page, priority=900)
+    app.add_css_file(ICONS, priority=690)
     app.add_css_file(PALETTE_CSS, priority=700)
     app.add_css_file("book.css", priority=710)
+    app.add_css_file("print.css", priority=740, media="print")
     app.add_js_file("book.js")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

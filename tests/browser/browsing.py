@@ -29,7 +29,7 @@ FLAGS = [
 ]
 PHONE, DESK = WIDTHS[0], WIDTHS[-1]
 PATIENCE = 90_000  # milliseconds: a busy machine is slow, not wrong
-MATHJAX = re.compile(r"/tex-svg-full\.js")
+MATHJAX = re.compile(r"/tex-svg\.js")
 
 
 # A web server ------------------------------------------------------------------------------------
@@ -156,7 +156,8 @@ def mathematics_drawn(page: Page) -> None:
     page.evaluate("window.MathJax?.startup?.promise")
     left = page.evaluate(
         """() => [...document.querySelectorAll(".math")].filter((m) =>
-          !m.querySelector("mjx-container svg") || m.querySelector("[data-mml-node=merror]"))
+          !m.querySelector("mjx-container svg") ||
+          m.querySelector("[data-mml-node=merror], [data-mml-node=mi]:empty, [data-mml-node=mn]:empty"))
           .map((m) => m.textContent)"""
     )
     assert not left, f"formulas not drawn: {left}"

@@ -136,6 +136,13 @@ def test_a_formula_left_as_text_is_found(tiny):
         tiny(r'<span class="math">\(x\)</span>', do=mathematics_drawn)
 
 
+@pytest.mark.parametrize("node", ["merror", "mi"])
+def test_a_formula_with_an_error_or_a_letter_left_blank_is_found(tiny, node):
+    drawn = f'<mjx-container><svg><g data-mml-node="{node}"></g></svg></mjx-container>'
+    with pytest.raises(AssertionError, match="formulas not drawn"):
+        tiny(f'<span class="math">{drawn}</span>', do=mathematics_drawn)
+
+
 def test_a_screenshot_is_stored(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("browsing.SCREENSHOTS", tmp_path / "pictures")
     path = tiny("", do=lambda page: screenshot(page.locator("h1"), "chapter/heading"))
