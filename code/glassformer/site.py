@@ -106,6 +106,7 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
     context["language"] = "en-GB"
     if "body" in context:
         body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
+        body = re.sub(r"(>Solution to)(<a [^>]*>) ", r"\1 \2", body)  # no underlined blank
         context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
     for kind in ("script_files", "css_files"):
         context[kind] = [
@@ -132,12 +133,15 @@ def write_static_files(app) -> None:
 
 def setup(app) -> dict:
     """Register the extension with Sphinx."""
-    from . import site_explorers, site_launch, site_questions
+    from . import site_address, site_explorers, site_launch, site_questions, site_streams, site_typography
     from .site_assets import ICONS
 
     site_explorers.setup(app)
     site_questions.setup(app)
+    site_streams.setup(app)
     site_launch.setup(app)
+    site_address.setup(app)
+    site_typography.setup(app)
     app.connect("builder-inited", write_static_files)
     app.connect("html-page-context", adjust_page, priority=900)
     app.add_css_file(ICONS, priority=690)
