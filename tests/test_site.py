@@ -8,10 +8,12 @@ import re
 
 import nbformat
 import pytest
+from myst_nb.core.utils import coalesce_streams
 
 from chapters import ROOT, demo
 from glassformer.notebooks import normalise
 from glassformer.site import inline_svg, palette_css
+from glassformer.site_streams import joined
 
 PALETTE = json.loads((ROOT / "code/glassformer/palette.json").read_text(encoding="utf-8"))
 SVG = (
@@ -70,6 +72,16 @@ def test_links_inside_a_figure_stay_links_for_a_screen_reader():
     assert 'role="group" aria-label="A map"' in inline_svg(linked, "A map", "c1o0-")
     unlinked = SVG.replace('<a href="#elsewhere"/>', "")
     assert 'role="img" aria-label="A map"' in inline_svg(unlinked, "A map", "c1o0-")
+
+
+def test_printed_pieces_are_joined_as_they_were_printed():
+    def pieces():
+        printed = [nbformat.v4.new_output("stream", text=text) for text in ("a", "\nb\n", "  c\n")]
+        return [*printed[:2], nbformat.v4.new_output("display_data"), printed[2]]
+
+    text, display = coalesce_streams(joined(pieces()))
+    assert text["text"] == "a\nb\n  c\n" and display["output_type"] == "display_data"
+    assert coalesce_streams(pieces())[0]["text"] == "a\n\nb\n  c\n"  # MyST-NB alone: an empty line
 
 
 def test_the_normal_form_is_stable_and_drops_what_changes():
