@@ -107,7 +107,6 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
     if "body" in context:
         body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
         body = re.sub(r"(>Solution to)(<a [^>]*>) ", r"\1 \2", body)  # no underlined blank
-        body = re.sub(r"(>Solution to)(<a [^>]*>) ", r"\1 \2", body)  # no underlined blank
         context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
     for kind in ("script_files", "css_files"):
         context[kind] = [
@@ -134,12 +133,18 @@ def write_static_files(app) -> None:
 
 def setup(app) -> dict:
     """Register the extension with Sphinx."""
-    from . import site_address, site_explorers, site_launch, site_questions, site_streams, site_streams, site_typography
+    from . import (
+        site_address,
+        site_explorers,
+        site_launch,
+        site_questions,
+        site_streams,
+        site_typography,
+    )
     from .site_assets import ICONS
 
     site_explorers.setup(app)
     site_questions.setup(app)
-    site_streams.setup(app)
     site_streams.setup(app)
     site_launch.setup(app)
     site_address.setup(app)
