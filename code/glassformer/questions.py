@@ -1,6 +1,6 @@
 """Predictions that the page grades: the right answer is computed by the chapter, never typed in.
 
-A cell next to a `predict` box asks one of four kinds of question, under the box's `:name:`:
+A cell next to a `predict` box asks one of four kinds of question, under the box's name::
 
     ask.choice("block-louder", {"positive": r1 > 0, "negative": r1 < 0}, likely={"positive": "…"})
     ask.number("data-tokens", len(vocabulary), likely={60: "…"})
