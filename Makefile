@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test bundle serve zip repository chapters exercises lint bench clean
+.PHONY: help book test bundle serve zip pdf repository chapters exercises lint bench clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,11 @@ unexport URL
 repository: export ADDRESS = $(if $(findstring command,$(origin URL)),$(value URL))
 repository: $(VENV)/installed  ## Set the course's public address everywhere (URL=https://…)
 	@$(BIN)/python -m glassformer.repository -- . "$$ADDRESS"
+
+pdf: $(VENV)/installed  ## Build, then print the book into one PDF, with Chromium or Chrome
+	@$(BIN)/python -m glassformer.chromium
+	@$(MAKE) --no-print-directory book
+	$(BIN)/python -m glassformer.site_pdf _build/html _build/the-glass-transformer.pdf
 
 chapters: $(VENV)/installed  ## Execute the notebooks again, in place (CHAPTERS=book/… for some)
 	$(BIN)/python -m glassformer.notebooks $(CHAPTERS)
