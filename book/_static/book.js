@@ -3,6 +3,23 @@
 // A page opened from disk may not fetch others: search then lists titles without their extracts.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
+// A search lists chapters before functions of the same name. An extract shows what a page says: not the
+// questions of the chapter before, which wait in it unseen, nor hidden code or contents for the printer.
+addEventListener("DOMContentLoaded", () => {
+  if (typeof Search === "undefined") return;
+  Scorer.objPrio = { 0: 5, 1: 0, 2: -5 };
+  const unseen = ".gf-recall, #jb-print-docs-body, details.hide, nav";
+  const { htmlToText } = Search;
+  Search.htmlToText = (html, anchor) => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    page.querySelectorAll(unseen).forEach((part) => part.remove());
+    page.querySelectorAll(".math").forEach((formula) => {
+      formula.textContent = formula.textContent.replace(/^\\[([]|\\[)\]]$/g, "");
+    });
+    return htmlToText(page.documentElement.outerHTML, anchor);
+  };
+});
+
 // Whatever scrolls sideways must be reachable by keyboard: also after it was opened, or made narrow.
 addEventListener("load", () => {
   const mark = (frame) => {
