@@ -32,6 +32,13 @@ addEventListener("load", () => {
   Promise.resolve(drawn).then(() => frames.forEach((frame) => sizes.observe(frame)));
 });
 
+// Paper is light, whatever the screen is.
+addEventListener("beforeprint", () => {
+  const { dataset } = document.documentElement, { theme } = dataset;
+  dataset.theme = "light";
+  addEventListener("afterprint", () => (dataset.theme = theme), { once: true });
+});
+
 // The theme's names for a screen reader: a button is called what stands on it, the bar is a region.
 addEventListener("load", () => {
   const each = (selector, change) => document.querySelectorAll(selector).forEach(change);

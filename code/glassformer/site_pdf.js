@@ -5,7 +5,7 @@
 "use strict";
 
 globalThis.glassformerBook = (() => {
-  const REFERRING = ["href", "xlink:href", "for", "aria-labelledby", "aria-describedby", "aria-controls"];
+  const REFERRING = ["for", "aria-labelledby", "aria-describedby", "aria-controls"];
   const ON_SCREEN_ONLY = [
     "script", ".headerlink", ".gf-recall", ".gf-explorer > script", "button", ".toggle-details",
     ".sd-summary-state-marker", ".gf-on-screen",
@@ -34,7 +34,7 @@ globalThis.glassformerBook = (() => {
     for (const node of article.querySelectorAll("*"))
       for (const { name: attribute, value } of [...node.attributes]) {
         if (/url\(#/.test(value)) node.setAttribute(attribute, value.replace(/url\(#/g, `url(#${name}.`));
-        else if (REFERRING.includes(attribute) && !attribute.endsWith("href"))
+        else if (REFERRING.includes(attribute))
           node.setAttribute(attribute, value.split(/\s+/).map((id) => `${name}.${id}`).join(" "));
       }
   }
@@ -50,9 +50,9 @@ globalThis.glassformerBook = (() => {
   }
 
   function relinkAll(article, base, chapters) {
-    for (const attribute of ["href", "xlink:href"])
-      for (const node of article.querySelectorAll(`[${attribute.replace(":", "\\:")}]`))
-        relink(node, attribute, base, chapters);
+    for (const node of article.querySelectorAll("a, use")) // in SVG, too
+      for (const attribute of ["href", "xlink:href"])
+        if (node.hasAttribute(attribute)) relink(node, attribute, base, chapters);
     for (const node of article.querySelectorAll("[src]"))
       node.setAttribute("src", new URL(node.getAttribute("src"), base).href);
   }
@@ -99,8 +99,8 @@ globalThis.glassformerBook = (() => {
     article.querySelectorAll(".toggle, .dropdown").forEach((box) => box.classList.remove("toggle", "dropdown"));
     article.querySelectorAll("figure.gf-figure").forEach(flatten);
     article.querySelectorAll("[tabindex]").forEach((frame) => frame.removeAttribute("tabindex"));
-    article.querySelectorAll("pre").forEach((code) =>
-      code.classList.toggle("gf-whole", code.textContent.split("\n").length <= 24));
+    const short = (node) => (node.rows?.length ?? node.textContent.split("\n").length) <= 24;
+    article.querySelectorAll("pre, table").forEach((node) => node.classList.toggle("gf-whole", short(node)));
     for (const place of article.querySelectorAll("span[id]:empty"))
       if (/^H\d$/.test(place.nextElementSibling?.tagName)) place.nextElementSibling.prepend(place);
     prefixIds(article, name);
