@@ -99,8 +99,6 @@ globalThis.glassformerBook = (() => {
     article.querySelectorAll(".toggle, .dropdown").forEach((box) => box.classList.remove("toggle", "dropdown"));
     article.querySelectorAll("figure.gf-figure").forEach(flatten);
     article.querySelectorAll("[tabindex]").forEach((frame) => frame.removeAttribute("tabindex"));
-    const short = (node) => (node.rows?.length ?? node.textContent.split("\n").length) <= 24;
-    article.querySelectorAll("pre, table").forEach((node) => node.classList.toggle("gf-whole", short(node)));
     for (const place of article.querySelectorAll("span[id]:empty"))
       if (/^H\d$/.test(place.nextElementSibling?.tagName)) place.nextElementSibling.prepend(place);
     prefixIds(article, name);
