@@ -21,16 +21,17 @@ from chapters import CHAPTERS, ROOT
 
 PAGES = [f"book/{path.stem}.html" for path in (*CHAPTERS, *sorted((ROOT / "book").glob("*.md")))]
 PAGES += ["index.html", "search.html", "genindex.html", "py-modindex.html"]
+SERVED = [*PAGES, "404.html"]  # what a host sends in place of a missing page: never from disk
 
 every_page = pytest.mark.parametrize("name", PAGES)
 
 
 def test_these_are_all_pages(site):
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-    assert {name for name in built if not name.startswith("_static/")} == set(PAGES)
+    assert {name for name in built if not name.startswith("_static/")} == set(SERVED)
 
 
-@every_page
+@pytest.mark.parametrize("name", SERVED)
 def test_a_page_over_http_suits_every_reader(visit, http_site, name):
     page = visit(f"{http_site}/{name}", mathematics=True)
     page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
@@ -66,6 +67,19 @@ def test_search_finds_the_causal_mask(visit, request, over):
     page.wait_for_load_state()
     assert "/book/" in page.url
     page.locator("h1:visible").first.wait_for()
+
+
+def test_search_extracts_show_what_a_page_says(visit, http_site):
+    page = visit(f"{http_site}/search.html")
+    whole, extract = page.evaluate(
+        """async () => {
+          const html = await (await fetch("book/07_modern.html")).text();
+          return [html, Search.htmlToText(html, "")];
+        }"""
+    )
+    hidden = "tree instead of rocket"  # a question of the chapter before, which waits unseen
+    assert hidden in whole and hidden not in extract
+    assert "divides by the root mean square" in extract and r"\(" not in extract
 
 
 @pytest.mark.parametrize("theme", THEMES)
