@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from chapters import ROOT
 from glassformer import milestones
 from glassformer.config import TransformerConfig
-from glassformer.milestones import M1_BUDGET, WORKSPACE, judge_m1, largest_within, m1_started
+from glassformer.milestones import (
+    M1_BUDGET,
+    M2_CACHE,
+    WORKSPACE,
+    design_started,
+    judge_m1,
+    judge_m2,
+    largest_within,
+)
 from one_sentence import refused
 
 GOOD = TransformerConfig(
@@ -40,10 +48,10 @@ def config_path(tmp_path):
     return folder / "config.json"
 
 
-def run_milestone(config_path) -> str:
-    """Run the milestone's test as a reader does and return what it prints."""
+def run_milestone(config_path, test="test_m01_config.py") -> str:
+    """Run a milestone's test as a reader does and return what it prints."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-    command += ["-p", "no:nbval", "tests/milestones/test_m01_config.py"]
+    command += ["-p", "no:nbval", f"tests/milestones/{test}"]
     root = config_path.parents[2]
     return subprocess.run(command, cwd=root, capture_output=True, text=True).stdout
 
@@ -94,8 +102,9 @@ def test_a_monstrous_design_is_refused_unbuilt(tmp_path, change):
 def test_any_file_gets_its_sentence(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("any") / "config.json"
     path.write_bytes(content)
-    findings = judge_m1(path)
-    assert len(findings) == 1 and "\n" not in findings[0]
+    for judge in (judge_m1, judge_m2):
+        (finding,) = judge(path)
+        assert "\n" not in finding
 
 
 sizes = st.one_of(st.integers(-2, 300), st.sampled_from([0.5, "4", True, None, [4], 10**30]))
@@ -190,7 +199,7 @@ def test_a_file_in_the_wrong_place_is_found(tmp_path, where):
     GOOD.to_json(tmp_path / where)
     if (tmp_path / "config.json").exists():
         pytest.skip("this file system does not tell capital letters")
-    assert m1_started(tmp_path / "config.json")
+    assert design_started(tmp_path / "config.json")
     (finding,) = judge_m1(tmp_path / "config.json")
     assert "There is no file" in finding and f"Was {tmp_path / where} meant?" in finding
 
@@ -198,12 +207,74 @@ def test_a_file_in_the_wrong_place_is_found(tmp_path, where):
 def test_nothing_is_started_without_a_file(tmp_path):
     (tmp_path / "configuration.md").write_text("notes")
     for path in (tmp_path / "config.json", tmp_path / "nowhere" / "config.json"):
-        assert not m1_started(path)
+        assert not design_started(path)
         assert "There is no file" in judge_m1(path)[0]
 
 
 @pytest.mark.parametrize("path", [5, None, b"config.json", "a\0b", GOOD])
 def test_only_a_text_or_a_path_is_judged(path):
-    for judge in (judge_m1, m1_started):
+    for judge in (judge_m1, judge_m2, design_started):
         with refused("path = ", "must be a text or a Path"):
             judge(path)
+
+
+# M2: the cache within its budget
+
+SHARED = replace(GOOD, n_kv_heads=1, max_seq_len=512)  # 6,291,456 bytes of keys and values
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({}, "1 passed"),
+        ({"n_kv_heads": 2}, "takes 12,582,912 bytes, and 8,000,000 are the limit; with all else"),
+        ({"n_kv_heads": None}, "n_kv_heads is left open, so each of the 4 query heads"),
+        ({"max_seq_len": 511}, "max_seq_len = 511 is too short for 512 tokens"),
+        ({"vocab_size": 8000}, "The design has 3,"),
+    ],
+)
+def test_the_cache_milestone_accepts_a_choice_or_says_what_to_change(config_path, change, told):
+    replace(SHARED, **change).to_json(config_path)
+    printed = run_milestone(config_path, "test_m02_kv_budget.py")
+    assert told in printed and "Traceback" not in printed
+
+
+def test_the_cache_milestone_is_skipped_until_there_is_a_design(config_path):
+    told = run_milestone(config_path, "test_m02_kv_budget.py")
+    assert "1 skipped" in told and "not started: write your design to checkpoints/myllm" in told
+
+
+@settings(max_examples=200)
+@given(
+    heads=st.integers(1, 48),
+    kv_heads=st.integers(1, 48),
+    half=st.integers(1, 16),
+    layers=st.integers(1, 12),
+)
+def test_the_advice_on_shared_heads_is_the_largest_that_fits(path, heads, kv_heads, half, layers):
+    kv_heads = kv_heads if heads % kv_heads == 0 else None
+    design = TransformerConfig(8, 2 * half * heads, layers, heads, kv_heads, max_seq_len=512)
+    design.to_json(path)
+    told = " ".join(judge_m2(path))
+    taken = 2 * layers * design.kv_heads * design.head_dim * 512 * 8 * 4  # keys, values; float32
+    assert ("are the limit" in told) == (taken >= M2_CACHE)
+    if advised := re.search(r"n_kv_heads at most (\d+)", told):
+        fits = [
+            n
+            for n in range(1, heads + 1)
+            if heads % n == 0 and n * taken < M2_CACHE * design.kv_heads
+        ]
+        assert int(advised[1]) == max(fits)
+
+
+def test_a_cache_that_fits_to_the_byte_is_accepted_and_one_more_is_not(path, monkeypatch):
+    SHARED.to_json(path)
+    monkeypatch.setattr(milestones, "M2_CACHE", 6_291_457)
+    assert judge_m2(path) == []
+    monkeypatch.setattr(milestones, "M2_CACHE", 6_291_456)
+    assert "no n_kv_heads alone can mend that" in judge_m2(path)[0]
+
+
+def test_a_monstrous_number_of_heads_is_judged_at_once(path):
+    TransformerConfig(8, 2 * 10**9, 1, 10**9, max_seq_len=512).to_json(path)
+    assert any("are the limit" in finding for finding in judge_m2(path))

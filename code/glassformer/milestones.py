@@ -22,6 +22,9 @@ M1_LARGEST_VOCABULARY = 2**18
 M1_LONGEST_WINDOW = 2**20
 _BLOCKS_BUILT = 64  # blocks are alike: a deeper design is judged with this many
 
+M2_CACHE = 8_000_000  # bytes, in float32
+M2_BATCH = (8, 512)  # sequences, tokens in each
+
 
 def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     """Return what keeps a config.json from milestone M1, one sentence each; empty if it passes.
@@ -38,10 +41,7 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     if config.num_params() > M1_BUDGET:
         findings.append(_over_budget(config))
     if config.max_seq_len < M1_BATCH[1]:
-        findings.append(
-            f"max_seq_len = {config.max_seq_len} is too short for {M1_BATCH[1]} tokens: "
-            f"set it to {M1_BATCH[1]} or more."
-        )
+        findings.append(_short_window(config, M1_BATCH[1]))
     for field, bound in (
         ("vocab_size", M1_LARGEST_VOCABULARY),
         ("max_seq_len", M1_LONGEST_WINDOW),
@@ -55,7 +55,57 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     return findings or _wrong_logits(config)
 
 
-def m1_started(path: str | os.PathLike[str]) -> bool:
+def judge_m2(path: str | os.PathLike[str]) -> list[str]:
+    """Return what keeps a config.json from milestone M2, one sentence each; empty if it passes.
+
+    Keys and values of a batch (8, 512) must take less than 8,000,000 bytes in float32, by a choice
+    of n_kv_heads that stands in the file, and within M1's parameters.
+    """
+    path = as_path(path)
+    try:
+        config = TransformerConfig.from_json(path)
+    except ValueError as error:
+        return [f"{error}{_misplaced(path)}"]
+    findings = [_over_budget(config)] if config.num_params() > M1_BUDGET else []
+    if config.max_seq_len < M2_BATCH[1]:
+        findings.append(_short_window(config, M2_BATCH[1]))
+    if config.n_kv_heads is None:
+        findings.append(
+            f"n_kv_heads is left open, so each of the {config.n_heads} query heads keeps keys and "
+            "values of its own: choose how many they share, and write it down."
+        )
+    if _cache_of(config) >= M2_CACHE:
+        findings.append(_over_cache(config))
+    return findings
+
+
+def _cache_of(config: TransformerConfig) -> int:
+    return config.kv_cache_bytes(M2_BATCH[1], M2_BATCH[0])
+
+
+def _over_cache(config: TransformerConfig) -> str:
+    """Say by how much a cache is too large, and which n_kv_heads would do."""
+    most = (M2_CACHE - 1) // _cache_of(replace(config, n_kv_heads=1))  # 122 or fewer
+    fits = [heads for heads in range(1, most + 1) if config.n_heads % heads == 0]
+    advice = (
+        f"with all else as it is, take n_kv_heads at most {max(fits)}"
+        if fits
+        else "no n_kv_heads alone can mend that: take fewer layers, or more and smaller heads"
+    )
+    return (
+        f"The cache of {M2_BATCH[0]} sequences of {M2_BATCH[1]} tokens takes {_cache_of(config):,} "
+        f"bytes, and {M2_CACHE:,} are the limit; {advice}."
+    )
+
+
+def _short_window(config: TransformerConfig, tokens: int) -> str:
+    return (
+        f"max_seq_len = {config.max_seq_len} is too short for {tokens} tokens: "
+        f"set it to {tokens} or more."
+    )
+
+
+def design_started(path: str | os.PathLike[str]) -> bool:
     """Return whether there is a config.json to judge, or a file that was meant to be it."""
     path = as_path(path)
     return os.path.lexists(path) or bool(_misplaced(path))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.milestones import WORKSPACE, m1_started
+from glassformer.milestones import WORKSPACE, design_started
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,7 +20,7 @@ def pytest_terminal_summary(terminalreporter):
 def own_config() -> Path:
     """Return the path of the reader's config.json; skip with a hint where none was begun."""
     path = ROOT / WORKSPACE / "config.json"
-    if not m1_started(path):
+    if not design_started(path):
         pytest.skip(
             f"not started: write your design to {WORKSPACE}/config.json; "
             "chapter 9 shows how, `config.to_json(path)` does it"

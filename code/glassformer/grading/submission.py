@@ -12,7 +12,7 @@ from ..exercises.answers import Wrong
 from ..exercises.bank import chapter_exercises, chapters
 from ..exercises.definition import Chapter, Exercise
 from ..exercises.judging import Verdict, judge
-from ..milestones import judge_m1, m1_started
+from ..milestones import design_started, judge_m1
 from .reading import LARGEST, Notebook, Unreadable, printable, read_notebook, read_regular
 from .sandbox import CellEndsAll, Sandbox
 
@@ -165,7 +165,7 @@ def _folder_steps(folder: Path, seed: int, faults: Mapping[str, str]) -> list[St
             names = " and ".join(path.name for path in paths)
             reason = f"There are several notebooks of this chapter, {names}: keep one."
             todo += _failing(f"{chapter.notebook}.ipynb", chapter, reason)
-    if m1_started(config):
+    if design_started(config):
         todo.append(_config_step(config, folder, faults.get(config.name, "")))
     if not todo:
         known = ", ".join(f"{c.notebook}.ipynb" for c in chapters())
