@@ -46,7 +46,7 @@ FIGURES = {
 WRITTEN = {
     "flow": [*TOKENS, "1", "11", "3", "8", "ids [4]", "[4, 24]", "block", "loss", "argmax"],
     "recurrent": [*TOKENS, "step 4", "4 steps, one after the other"],
-    "block": ["post-norm", "h0", "context", "r1", "n1", "ffn_out", "r2", "h_out"],
+    "block": ["block", "h0", "context", "r1", "n1", "ffn_out", "r2", "h_out"],
     "blocks": ["post-norm", "pre-norm", "norm of a copy"],
     "ffn": ["FFN of groot", "hidden [16]", "after ReLU [16]", "negative weight"],
     "attention": [*TOKENS, "Q Kᵀ / √8", "[4, 8] by [8, 4] → [4, 4]", "context = A V"],

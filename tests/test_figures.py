@@ -93,7 +93,7 @@ FIGURES = {
         torch.tensor([5.0, 3, 1, -1, -3]) + 0 * draw(5), [0.5, 1, 2]
     ),
     "embedding_map": lambda draw: gf.embedding_map(
-        [draw(8, 6), draw(8, 6)], WORDS, ["before", "after"], groups=[0] + [1] * 7
+        [draw(8, 6), draw(8, 6)], WORDS, ["before", "after"], {"one": WORDS[:1], "the rest": WORDS[1:]}
     ),
     "lines": lambda draw: gf.lines(
         range(6), {"relu": draw(6).relu(), "silu": draw(6)}, "Curves", "x", "y"
@@ -119,6 +119,7 @@ WRITTEN = {
     "training_curve": ["ln 24 = 3.178: guessing", "published"],
     "accuracy_curve": ["ceiling 72.4 %"],
     "distribution": ["cut", "all", "top-k = 3"],
+    "embedding_map": ["one", "the rest", "before", "after"],
     "softmax_by_temperature": ["98.2 %", "1.8 %", "86.5 %", "11.7 %", "63.6 %", "23.4 %", "8.6 %"],
     "parameter_ledger": ["192 · 40.0 %", "72 · 15.0 %", "Where the parameters are: 480"],
 }

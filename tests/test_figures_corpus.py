@@ -45,7 +45,7 @@ def test_the_floor_is_named_with_its_value():
 
 def test_bars_carry_their_values_and_notes():
     drawn = svg(bars({"a": 1.5, "b": torch.tensor(0.25).item()}, "Two", notes=["one", "other"]))
-    assert "1.500  one" in drawn and "0.250  other" in drawn
+    assert "1.500 · one" in drawn and "0.250 · other" in drawn
 
 
 def test_figures_are_the_same_bytes_twice():

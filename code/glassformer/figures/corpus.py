@@ -141,14 +141,14 @@ def bars(
 ) -> Figure:
     """Draw one bar for each name with its value, and after it a note of its own."""
     left = max(map(text_width, values)) + 14
-    room = max((text_width(note) for note in notes), default=0) + 48
+    room = max((text_width(note) for note in notes), default=0) + 54
     down = 20.0 * len(values)
     fig = canvas(left + 230 + room, down + 38)
     ax = frame(fig, left, 8, 230, down)
     widest = max(values.values())
     for y, value in enumerate(values.values()):
         ax.barh(y, round(value, 6), height=0.7, color=ramp(role, 47), ec=colour(role), lw=1)
-        text = number(value, digits) + (f"  {notes[y]}" if notes else "")
+        text = " · ".join([number(value, digits), *notes[y : y + 1]])
         ax.text(value + 0.02 * widest, y, text, va="center_baseline", size=SMALL)
     ax.set_yticks(range(len(values)), list(values))
     ax.set(xlim=(0, widest), ylim=(len(values) - 0.5, -0.5), xticks=[])

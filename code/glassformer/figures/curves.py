@@ -8,6 +8,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from glassformer.figures.matrices import Matrix, equation
@@ -208,7 +209,7 @@ def softmax_by_temperature(
     scaled = scores[None] / np.asarray(temperatures, dtype=float)[:, None]
     powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     labels = labels or [number(score, 0) for score in scores]
-    titles = [f"T = {temperature:g}" for temperature in temperatures]
+    titles = [f"τ = {temperature:g}" for temperature in temperatures]
     shares = np.maximum(powers / powers.sum(axis=1, keepdims=True), 1e-4)
     return distribution(shares, labels, titles, top=len(scores), role="attention")
 
@@ -224,23 +225,37 @@ def principal_plane(vectors) -> tuple[np.ndarray, np.ndarray]:
 
 @drawn
 def embedding_map(
-    snapshots, tokens: Sequence[str], titles: Sequence[str] = ("",), groups: Sequence[int] = ()
+    snapshots,
+    tokens: Sequence[str],
+    titles: Sequence[str] = ("",),
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Figure:
     """Draw token vectors [V, d], or one set for each snapshot, on the last one's main plane.
 
-    Tokens of one group share a marker; without `groups` all are discs.
+    `groups` names kinds of tokens: each has a marker, named below; without it all are discs.
     """
     sets = [array(vectors) for vectors in (snapshots if len(titles) > 1 else [snapshots])]
     mean, plane = principal_plane(sets[-1])
     flat = [np.round((vectors - mean) @ plane, 3) for vectors in sets]
     reach = 1.1 * max(np.abs(points).max() for points in flat)
-    side = 230.0 if len(sets) > 1 else CURVE_WIDTH - 24
-    fig = canvas(12 + len(sets) * (side + 12), side + 38)
+    side = 204.0 if len(sets) > 1 else CURVE_WIDTH - 24
+    key = 26 if groups else 0
+    kinds = {token: kind for kind, some in enumerate((groups or {}).values()) for token in some}
+    fig = canvas(12 + len(sets) * (side + 12), side + 38 + key)
     for place, (points, title) in enumerate(zip(flat, titles, strict=True)):
-        ax = frame(fig, 12 + place * (side + 12), 10, side, side)
-        _words(ax, points, tokens, groups or [0] * len(tokens), reach, side)
+        ax = frame(fig, 12 + place * (side + 12), 10 + key, side, side)
+        _words(ax, points, tokens, [kinds.get(token, 0) for token in tokens], reach, side)
         ax.set_title(title, pad=6)
+    if groups:
+        look = {"loc": "lower left", "ncols": len(groups), "fontsize": SMALL, "frameon": False}
+        fig.legend([_mark(kind) for kind in range(len(groups))], groups, **look)
     return fig
+
+
+def _mark(kind: int) -> Line2D:
+    """Return the marker of a kind of token."""
+    role = SERIES[(kind + 3) % len(SERIES)]
+    return Line2D([], [], marker=MARKERS[kind % len(MARKERS)], ms=4.5, color=colour(role), ls="")
 
 
 def _words(
@@ -253,8 +268,9 @@ def _words(
     ax.spines[:].set_visible(True)
     scale, taken = side / (2 * reach), []
     for (x, y), token, group in zip(points, tokens, groups, strict=True):
-        role = SERIES[(group + 3) % len(SERIES)]
-        ax.plot(x, y, MARKERS[group % len(MARKERS)], ms=4.5, color=colour(role), ls="")
+        mark = _mark(group)
+        mark.set_data([x], [y])
+        ax.add_line(mark)
         dx, dy, anchor = _free_side((x * scale, y * scale), token, taken, points * scale, side / 2)
         offset = {"xytext": (dx, dy), "textcoords": "offset points", "ha": anchor}
         ax.annotate(token, (x, y), va="center_baseline", size=SMALL, **offset)
@@ -367,8 +383,8 @@ def _part_role(name: str) -> str:
         "key": ("key", "wk", "attn.k"),
         "value": ("value", "wv", "attn.v"),
         "position": ("position",),
-        "token": ("token", "tok_", "embed", "head", "output"),
         "attention": ("attention", "wo"),
+        "token": ("token", "tok_", "embed", "head", "output"),
     }
     low = name.lower()
     return next((role for role, parts in words.items() if any(p in low for p in parts)), "residual")

@@ -177,7 +177,7 @@ def _decoder(ax: Axes, xs: Sequence[float], tokens: Sequence[str]) -> None:
 def block_diagram(*kinds: str) -> Figure:
     """Draw one block for each kind, "post-norm" (the default) or "pre-norm", side by side.
 
-    Labels left of the stream are the names in the trace.
+    Labels left of the stream are the names in the trace. One block alone is called just that.
     """
     kinds = kinds or ("post-norm",)
     for kind in kinds:
@@ -186,7 +186,8 @@ def block_diagram(*kinds: str) -> Figure:
     fig, ax = sheet(250 * len(kinds) - 10, 416)
     for place, kind in enumerate(kinds):
         x, half = 250 * place + 74.0, (_after if kind == "post-norm" else _before)
-        label(ax, x - 66, 14, kind, "ink", ha="left", size=TITLE, weight="bold")
+        title = kind if len(kinds) > 1 else "block"
+        label(ax, x - 66, 14, title, "ink", ha="left", size=TITLE, weight="bold")
         arrow(ax, (x, 30), (x, 408), role="residual", lw=2.2)
         label(ax, x - 9, 38, "h0", "ink", ha="right")
         half(ax, x, 52, "attention", "attention", 0)

@@ -125,8 +125,9 @@ def equation(
 ) -> Figure:
     """Draw matrices with signs between them, as in [H, "=", token, "+", position].
 
-    A line that would be longer than `wrap` points goes on below. With `one_scale` equal numbers
-    have equal colours in all parts, as a sum deserves.
+    A line that would be longer than `wrap` points goes on below, and the signs before such lines
+    stand in one column. With `one_scale` equal numbers have equal colours in all parts, as a sum
+    deserves.
     """
     shared = max(_largest(part) for part in parts if isinstance(part, Matrix))
     lines = _lines(parts, wrap)
@@ -134,10 +135,12 @@ def equation(
     indents = _indents(lines)
     widths = [i + sum(map(_width, line)) for i, line in zip(indents, lines, strict=True)]
     fig = canvas(max(widths), sum(above + below + 10 for above, below in heights) + 4)
+    before = min((i for i, line in zip(indents, lines, strict=True) if _signed(line)), default=0)
     y = 4.0
     for line, x, (above, below) in zip(lines, indents, heights, strict=True):
-        for part in line:
-            _place(fig, part, x, y + above, shared if one_scale else None)
+        for place, part in enumerate(line):
+            at = before if _signed(line) and place == 0 else x
+            _place(fig, part, at, y + above, shared if one_scale else None)
             x += _width(part)
         y += above + below + 10
     return fig
@@ -150,6 +153,11 @@ def _indents(lines: list[list[Matrix | str]]) -> list[float]:
         first = next(place for place, part in enumerate(line) if isinstance(part, Matrix))
         leads.append(sum(map(_width, line[:first])) + line[first].left)
     return [6 + max(leads) - lead for lead in leads]
+
+
+def _signed(line: list[Matrix | str]) -> bool:
+    """Return whether a line begins with a sign."""
+    return isinstance(line[0], str)
 
 
 def _width(part: Matrix | str) -> float:
@@ -182,7 +190,8 @@ def _place(fig: Figure, part: Matrix | str, x: float, middle: float, scale: floa
     if isinstance(part, str):
         ax = frame(fig, x - 8, height - middle - 12, SIGN, SIGN)
         ax.axis("off")
-        ax.text(0.5, 0.5, part, ha="center", va="center_baseline", size=15, color=colour("muted"))
+        look = {"size": 15, "weight": "bold" if part == "·" else "normal", "color": colour("muted")}
+        ax.text(0.5, 0.5, part, ha="center", va="center_baseline", **look)
         return
     across, down = part.grid
     ax = frame(fig, x + part.left, height - middle - down / 2, across, down)
