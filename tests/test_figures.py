@@ -93,7 +93,10 @@ FIGURES = {
         torch.tensor([5.0, 3, 1, -1, -3]) + 0 * draw(5), [0.5, 1, 2]
     ),
     "embedding_map": lambda draw: gf.embedding_map(
-        [draw(8, 6), draw(8, 6)], WORDS, ["before", "after"], {"one": WORDS[:1], "the rest": WORDS[1:]}
+        [draw(8, 6), draw(8, 6)],
+        WORDS,
+        ["before", "after"],
+        {"one": WORDS[:1], "the rest": WORDS[1:]},
     ),
     "lines": lambda draw: gf.lines(
         range(6), {"relu": draw(6).relu(), "silu": draw(6)}, "Curves", "x", "y"

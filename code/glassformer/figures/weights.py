@@ -166,7 +166,10 @@ def _notes(tiles: list[Tile]) -> list[str]:
     total = sum(tile.count for tile in tiles)
     if total > COUNTABLE:
         return [f"{total:,} weights: areas in proportion"]
-    return [f"{total:,} weights, one square each", "pale: near 0; below 0: slate, or brown where slate is above 0"]
+    return [
+        f"{total:,} weights, one square each",
+        "pale: near 0; below 0: slate, or brown where slate is above 0",
+    ]
 
 
 def _tiles(state: Mapping, vocabulary: Sequence[str]) -> list[Tile]:
