@@ -139,12 +139,14 @@ def setup(app) -> dict:
         site_launch,
         site_questions,
         site_streams,
+        site_terms,
         site_typography,
     )
     from .site_assets import ICONS
 
     site_explorers.setup(app)
     site_questions.setup(app)
+    site_terms.setup(app)
     site_streams.setup(app)
     site_launch.setup(app)
     site_address.setup(app)
