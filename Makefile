@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test bundle serve zip pdf repository chapters exercises lint bench clean
+.PHONY: help book test bundle serve zip pdf repository chapters exercises lint bench launch clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ lint: $(VENV)/installed  ## Check style and formatting
 
 bench: $(VENV)/installed  ## Measure speed on this machine, next to peers
 	$(BIN)/python tests/bench.py
+
+launch: $(VENV)/installed  ## Run every notebook in a fresh environment, as Binder and Colab do
+	$(BIN)/python tests/fresh.py
 
 clean:  ## Remove what was built; the environment stays
 	rm -rf _build build .pytest_cache .ruff_cache .hypothesis

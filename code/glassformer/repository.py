@@ -27,7 +27,7 @@ _REPOSITORY = re.compile(rf"https://({_HOST})/({_NAME})/({_NAME})")
 _SERVICE = re.compile(rf"https://{_HOST}(?::[0-9]+)?(?:/{_NAME})*")
 
 # In `_config.yml`: the address, and the branch below it.
-_WRITTEN = re.compile(r"(?m)^(repository:\n(?:  #.*\n)*  url:)[^#\n]*( #.*)?$(?=\n  branch:)")
+_WRITTEN = re.compile(r"(?m)^(repository:\n(?:  #.*\n)*  url:)[^#\n]*?( *#.*)?$(?=\n  branch:)")
 # In a README: what stands between the marks is written from the address.
 _PLACE = re.compile(
     r"(?s)(<!-- launch: written by `make repository` -->\n).*?(<!-- launch ends -->)"
