@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test bundle serve zip pdf repository chapters exercises lint bench launch clean
+.PHONY: help book test bundle serve zip pdf repository chapters exercises lint links bench launch clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ exercises: $(VENV)/installed  ## Write the exercise notebooks again from their e
 lint: $(VENV)/installed  ## Check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check code tests
+
+links: book  ## Build, then ask for every link that leaves the site (needs a network)
+	$(BIN)/python tests/check_links.py
 
 bench: $(VENV)/installed  ## Measure speed on this machine, next to peers
 	$(BIN)/python tests/bench.py
