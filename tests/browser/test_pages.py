@@ -21,6 +21,7 @@ from chapters import CHAPTERS, ROOT
 
 PAGES = [f"book/{path.stem}.html" for path in (*CHAPTERS, *sorted((ROOT / "book").glob("*.md")))]
 PAGES += ["index.html", "search.html", "genindex.html", "py-modindex.html"]
+BETWEEN = (600, 768, 960, 1024)
 SERVED = [*PAGES, "404.html"]  # what a host sends in place of a missing page: never from disk
 
 every_page = pytest.mark.parametrize("name", PAGES)
@@ -37,6 +38,9 @@ def test_a_page_over_http_suits_every_reader(visit, http_site, name):
     page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
     mathematics_drawn(page)
     open_everything(page)
+    for width in BETWEEN:
+        look(page, THEMES[0], width)
+        no_sideways_scroll(page)
     found = []
     for theme in THEMES:
         for width in (PHONE, DESK):
