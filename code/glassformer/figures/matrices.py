@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import seaborn as sns
@@ -44,7 +44,7 @@ class Matrix:
     `rows` and `columns` are labels, `hidden` marks what lies above the diagonal as masked, `lit`
     frames places: (1, 2) a cell, (1, None) a row, (None, 2) a column. `scale` is the magnitude of
     the full hue, by default the largest present; for attention it is 1. Without `printed` the
-    cells are small and carry no numbers.
+    cells are small and carry no numbers. A cell has a width of at least `least` points.
     """
 
     values: object
@@ -57,6 +57,7 @@ class Matrix:
     lit: Sequence[tuple[int | None, int | None]] = ()
     scale: float | None = None
     printed: bool = True
+    least: float = CELL
 
     @property
     def numbers(self) -> np.ndarray:
@@ -82,7 +83,7 @@ class Matrix:
         shown = self.numbers[~self.masked]
         longest = max((number(value, self.digits) for value in shown), key=len, default="")
         labels = self.columns if self.columns and not self.turned else ()
-        return max(CELL, *(text_width(text) + 4 for text in (longest, *labels)))
+        return max(self.least, *(text_width(text) + 4 for text in (longest, *labels)))
 
     @property
     def row(self) -> float:
@@ -126,9 +127,12 @@ def equation(
     """Draw matrices with signs between them, as in [H, "=", token, "+", position].
 
     A line that would be longer than `wrap` points goes on below, and the signs before such lines
-    stand in one column. With `one_scale` equal numbers have equal colours in all parts, as a sum
-    deserves.
+    stand in one column. With `one_scale` equal numbers have equal colours in all parts, and columns
+    equal widths, as a sum deserves.
     """
+    if one_scale:
+        widest = max(part.cell for part in parts if isinstance(part, Matrix))
+        parts = [replace(p, least=widest) if isinstance(p, Matrix) else p for p in parts]
     shared = max(_largest(part) for part in parts if isinstance(part, Matrix))
     lines = _lines(parts, wrap)
     heights = [_extent(line) for line in lines]
