@@ -35,7 +35,7 @@ function View({ state, set, data }) {
       <Tokens label="The tokens and their ids" words={words} ids={said.ids} />
       <Row>
         <Matrix name="contexts" title={<><b>X</b> contexts</>} tensor={made.contexts} role="token" digits={0} scale={vocabulary.size} rows={made.rows.map(({ label }) => label)} lit={LIT[chosen]} />
-        <Matrix name="targets" title={<><b>Y</b> next tokens</>} tensor={made.targets} role="token" digits={0} scale={vocabulary.size} rows={made.rows.map(({ next }) => next)} />
+        <Matrix name="targets" title={<><b>Y</b> next tokens</>} upright tensor={made.targets} role="token" digits={0} scale={vocabulary.size} rows={made.rows.map(({ next }) => next)} />
       </Row>
       <Counts rows={made.rows} explainer={explainer} />
       <Choice label="What the corpus says after" value={chosen} options={made.rows.map(({ label }, r) => [r, label])} onChange={(r) => set({ example: r })} />

@@ -335,27 +335,48 @@ function mapOf(run, { groot, vocabulary }) {
   const plane = principalPlane(finiteRows(trained));
   const all = [drawn, trained].map((vectors) => onPlane(vectors, plane));
   const reach = 1.1 * Math.max(1e-9, ...all.flat(2).filter(Number.isFinite).map(Math.abs));
-  return { plane, reach, sides: sidesOf(all[1].map((place) => place.map((x) => x / reach)), vocabulary.words) };
+  return { plane, reach, sides: sidesOf(all.map((places) => places.map((place) => place.map((x) => x / reach))), vocabulary.words) };
 }
 
-const SIDES = [[6, 4, "start"], [-6, 4, "end"], [0, -7, "middle"], [0, 14, "middle"]];
+const SIDES = [
+  [6, 4, "start"], [-6, 4, "end"], [0, -7, "middle"], [0, 14, "middle"],
+  [5, -4, "start"], [-5, -4, "end"], [5, 12, "start"], [-5, 12, "end"],
+];
+const HALF = 165; // pixels from the map's middle to its edge, where sides are chosen
 
-/** Return for each word the side of its point [x, y], -1 to 1, on which it covers the fewest others. */
-function sidesOf(places, words) {
-  const half = 170, taken = places.map(([x, y]) => [x * half - 4, -y * half - 4, x * half + 4, -y * half + 4]);
-  const along = (a, b, n) => Math.max(0, Math.min(a[n + 2], b[n + 2]) - Math.max(a[n], b[n]));
-  const over = (a, b) => along(a, b, 0) * along(a, b, 1) || 0; // what has no place covers nothing
-  return places.map(([x, y], n) => {
-    const wide = 6.2 * words[n].length;
-    const boxes = SIDES.map(([dx, dy, anchor]) => {
-      const left = x * half + dx - { start: 0, middle: wide / 2, end: wide }[anchor];
-      return [left, -y * half + dy - 9, left + wide, -y * half + dy + 2];
+/**
+ * Return for each word a side of its point that it keeps while the point moves: the one on which it covers the
+ * fewest others, both where the words begin and where they end.
+ * @param {number[][][]} maps places [x, y] of all words, -1 to 1, on each of the maps
+ */
+function sidesOf(maps, words) {
+  const dots = maps.map((places) => places.map(([x, y]) => [x * HALF - 4, -y * HALF - 4, x * HALF + 4, -y * HALF + 4]));
+  const boxes = words.map((word, n) => SIDES.map((side) => maps.map((places) => boxAt(places[n], side, 6.4 * word.length))));
+  const chosen = words.map(() => 0);
+  const cost = (n, side) => boxes[n][side].reduce((sum, box, m) => {
+    const labels = chosen.map((other, k) => (k === n ? 0 : covered(box, boxes[k][other][m])));
+    const edge = 1e3 * (Math.max(-box[0], box[2]) > HALF);
+    return sum + edge + labels.reduce((a, b) => a + b) + dots[m].reduce((a, dot) => a + covered(box, dot), 0);
+  }, 0);
+  for (let round = 0; round < 4; round++) { // each word in turn, given the sides of all others
+    words.forEach((_, n) => {
+      const costs = SIDES.map((_, side) => cost(n, side));
+      chosen[n] = costs.indexOf(Math.min(...costs));
     });
-    const costs = boxes.map((box) => taken.reduce((sum, other) => sum + over(box, other), 1e3 * (Math.max(-box[0], box[2]) > half)));
-    const best = costs.indexOf(Math.min(...costs));
-    taken.push(boxes[best]);
-    return SIDES[best];
-  });
+  }
+  return chosen.map((side) => SIDES[side]);
+}
+
+/** Return the box [left, top, right, bottom] of a word of some width beside its place. */
+function boxAt([x, y], [dx, dy, anchor], wide) {
+  const left = x * HALF + dx - { start: 0, middle: wide / 2, end: wide }[anchor];
+  return [left, -y * HALF + dy - 9, left + wide, -y * HALF + dy + 2];
+}
+
+/** Return the area that two boxes share; what has no place covers nothing. */
+function covered(a, b) {
+  const along = (n) => Math.max(0, Math.min(a[n + 2], b[n + 2]) - Math.max(a[n], b[n]));
+  return along(0) * along(1) || 0;
 }
 
 /** What the model of the epoch shown makes of a prompt: where it looks, and what it expects next. */

@@ -20,6 +20,7 @@ import { symbolOf } from "../provenance.js";
  * @param {number} [props.scale] magnitude of the full hue; the largest present if not given
  * @param {number|number[]} [props.digits] of every number, or of each column's
  * @param {string[]} [props.lit] keys of cells to frame, such as "q[2,0]"
+ * @param {boolean} [props.upright] whether the one column is a vector [rows] that stands upright
  * @param {boolean} [props.bare] no copy button
  * @param {boolean} [props.printed] false for small cells that show their colour alone
  * @param {function(number[]): void} [props.onChoose] is told the index of a cell that is clicked, or
@@ -36,13 +37,13 @@ export function Matrix(props) {
       lit: lit.join(" "),
     };
   }, [pointed, made, name, lit]);
-  const sizes = tensor.shape;
+  const said = props.upright ? { ...tensor, shape: tensor.shape.slice(0, 1) } : tensor;
   return (
     <figure class="gfx-matrix">
       <figcaption>
         <span>{props.title ?? (<><b>{symbolOf(name)}</b> <span class="gfx-mono gfx-muted">{name}</span></>)}</span>{" "}
-        <span class="gfx-mono gfx-muted">{shape(sizes)}</span>
-        {!props.bare && <Copy label="copy" name={`Copy ${name} as Python`} text={() => asPython(name, tensor)} />}
+        <span class="gfx-mono gfx-muted">{shape(said.shape)}</span>
+        {!props.bare && <Copy label="copy" name={`Copy ${name} as Python`} text={() => asPython(name, said)} />}
       </figcaption>
       <Grid {...props} {...marks} point={point} />
     </figure>

@@ -83,7 +83,7 @@ export function Prompt({ value, error, onChange, vocabulary, max, label = "Promp
       </datalist>
       <p class="gfx-error" id={`${id}-problem`} role="alert">{problem}</p>
       <details class="gfx-words">
-        <summary>The {vocabulary.size} words it knows</summary>
+        <summary>The {vocabulary.size} tokens it knows</summary>
         <div class="gfx-chips">
           {vocabulary.words.map((word) => (
             <button key={word} type="button" class="gfx-chip" onClick={() => take([...words, word].join(" "))}>
