@@ -1,13 +1,14 @@
 """Measure speed on this machine, next to peers and next to the goals.
 
     python tests/bench.py              everything
-    python tests/bench.py decode       some: decode, length, check, page, events, book, suite
+    python tests/bench.py decode       some, by name
 
 `decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
 and without a cache; `check` takes how long the exercises' checks need to answer; `page` compares
 training in JavaScript with the same in PyTorch; `events` takes how long an explorer needs to answer
-its reader; `book` times `make book` on a copy, cold and after a change to one chapter; `suite`
-times `make test`.
+its reader; `weight` compares a page's bytes, and when it can be read, with the same chapter under
+Jupyter Book's own settings; `book` times `make book` on a copy, cold and after a change to one
+chapter; `suite` times `make test`.
 Repetitions take turns, so that a busy moment meets both sides.
 """
 
@@ -28,6 +29,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GOAL_DECODE, GOAL_COLD, GOAL_CHAPTER, GOAL_SUITE = 2.5, 90, 20, 8 * 60  # times faster; seconds
+GOAL_WEIGHT, GOAL_READABLE = 1_000_000, 1.0  # bytes; seconds
 GOAL_EVENT, GOAL_CHECK = 16, 200  # milliseconds: one frame; a check after the first
 
 
@@ -301,6 +303,63 @@ def events(repetitions: int) -> None:
         browser.close()
 
 
+def weight(repetitions: int) -> None:
+    """Weigh the heaviest chapter and one in the middle, and time them from disk, beside stock."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
+    from playwright.sync_api import sync_playwright
+
+    from conftest import built_site
+    from weighing import Packages, stock_site
+
+    site, repetitions = built_site(), max(3, repetitions // 3)
+    by_size = sorted(site.glob("book/[0-9]*.html"), key=lambda page: page.stat().st_size)
+    chosen = [by_size[-1].stem, by_size[len(by_size) // 2].stem]
+    print("\nA page's bytes as they travel, compressed, its mathematics drawn and explorers alive,")
+    print(
+        f"and its first words from disk in a browser just started, median of {repetitions} loads."
+    )
+    print("Stock: Jupyter Book's own settings, what it asks of CDNs from npm, answered at once.")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        stock = stock_site(Path(folder), [ROOT / f"book/{name}.ipynb" for name in chosen])
+        packages = Packages(Path(folder))
+        for name in chosen:
+            compare_pages(
+                playwright,
+                f"book/{name}.html",
+                {"ours": site, "stock": stock},
+                packages,
+                repetitions,
+            )
+
+
+def compare_pages(
+    playwright, name: str, sites: dict[str, Path], packages, repetitions: int
+) -> None:
+    """Print what one page weighs on each site, and when it can be read; the sites take turns."""
+    from weighing import seconds_until_readable, weigh
+
+    weighed = {label: weigh(playwright, site, name, packages) for label, site in sites.items()}
+    took = {label: [] for label in sites}
+    for _ in range(repetitions):
+        for label, site in sites.items():
+            took[label].append(seconds_until_readable(playwright, site / name, packages))
+    print(f"{name:>26} {'bytes':>11} {'of CDNs':>11} {'files':>6} {'readable':>9}")
+    for label, found in weighed.items():
+        seconds = statistics.median(took[label])
+        goals = f"   < {GOAL_WEIGHT / 1e6:.0f} MB {verdict(found.total < GOAL_WEIGHT)}"
+        goals += f", < {GOAL_READABLE:.0f} s {verdict(seconds < GOAL_READABLE)}"
+        print(
+            f"{label:>26} {found.total:>11,} {sum(found.foreign.values()):>11,} "
+            f"{len(found.own) + len(found.foreign):>6} {seconds:>7.2f} s"
+            f"{goals if label == 'ours' else ''}"
+        )
+        largest = sorted((found.own | found.foreign).items(), key=lambda item: -item[1])[:4]
+        shown = ", ".join(f"{url.rpartition('/')[2]} {size:,}" for url, size in largest)
+        print(f"{'':>26}   of which {shown}")
+        for url in found.unknown:
+            print(f"{'':>26}   not counted: {url}")
+
+
 def suite(repetitions: int) -> None:
     """Time the whole test suite."""
     print("\nThe whole test suite")
@@ -310,7 +369,7 @@ def suite(repetitions: int) -> None:
 def main() -> None:
     """Run the benchmarks that the command line names, or all."""
     benchmarks = {"decode": decode, "length": length, "check": check, "page": page}
-    benchmarks |= {"events": events, "book": book, "suite": suite}
+    benchmarks |= {"events": events, "weight": weight, "book": book, "suite": suite}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("benchmark", nargs="*", help=", ".join(benchmarks) + "; default: all")
     parser.add_argument("--repetitions", type=int, default=20, metavar="N")

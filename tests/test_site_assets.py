@@ -15,7 +15,7 @@ SCRIPT = 'x={"old-moon":[9,9,[],"f1","M1"],moon:[384,512,[127769,"night"],"f186"
 
 def icons_missing(site: Path) -> set[str]:
     """Return the icons that stand on pages, or that their scripts put there, without a drawing."""
-    drawn = set(re.findall(r"\.(fa-[\w-]+) \{", (site / "_static/icons.css").read_text("utf-8")))
+    drawn = set(re.findall(r"\.(fa-[\w-]+)[ ,]", (site / "_static/icons.css").read_text("utf-8")))
     named = set()
     for path in [
         *site.glob("*.html"),

@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 PALETTE_CSS = "glassformer.css"
+BOXED = r'<section class="\1-content">'
 EXPLORER_MIME = "application/vnd.glassformer.explorer+json"
 
 
@@ -107,7 +108,9 @@ def adjust_page(app, pagename: str, templatename: str, context: dict, doctree) -
     if "body" in context:
         body = context["body"].replace('role="doc-biblioentry"', 'role="listitem"')
         body = re.sub(r"(>Solution to)(<a [^>]*>) ", r"\1 \2", body)  # no underlined blank
-        context["body"] = body.replace(' aria-label="Toggle hidden content"', "")
+        body = body.replace(' aria-label="Toggle hidden content"', "")
+        # Of these there are many on a page: no id can name them all.
+        context["body"] = re.sub(r'<section id="(exercise|solution)-content">', BOXED, body)
     for kind in ("script_files", "css_files"):
         context[kind] = [
             file
@@ -142,7 +145,7 @@ def setup(app) -> dict:
         site_terms,
         site_typography,
     )
-    from .site_assets import ICONS
+    from .site_assets import ICONS, write_unscripted
 
     site_explorers.setup(app)
     site_questions.setup(app)
@@ -152,6 +155,7 @@ def setup(app) -> dict:
     site_address.setup(app)
     site_typography.setup(app)
     app.connect("builder-inited", write_static_files)
+    app.connect("build-finished", write_unscripted)
     app.connect("html-page-context", adjust_page, priority=900)
     app.add_css_file(ICONS, priority=690)
     app.add_css_file(PALETTE_CSS, priority=700)

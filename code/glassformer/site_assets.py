@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
-MATHEMATICS, ICONS = "tex-svg.js", "icons.css"
+MATHEMATICS, ICONS, UNSCRIPTED = "tex-svg.js", "icons.css", "unscripted.css"
 
 # In this order; no menu, no extensions fetched while reading. It draws with outlines: from disk, a
 # browser may open no fonts.
@@ -61,23 +61,31 @@ def icons_css(script: str) -> str:
         width, height, path = found[name]
         svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'
         svg = quote(f'{svg}<path d="{path}"/></svg>', safe=" /=:")
-        rules.append(f'.fa-{name} {{ --gf-icon: url("data:image/svg+xml,{svg}"); ')
+        rules.append(
+            f'.fa-{name}{SHARED.get(name, "")} {{ --gf-icon: url("data:image/svg+xml,{svg}"); '
+        )
         rules[-1] += f"--gf-icon-width: {width / height:.4g}em; }}"
     return "\n".join(rules) + "\n"
 
 
 DRAWN = """\
-i:is(.fa-solid, .fas, .fab) {
+:is(.fa-solid, .fas, .fab), .reference.download::before {
+  display: inline-block;
   width: var(--gf-icon-width);
   height: 1em;
   vertical-align: -0.125em;
   background: currentColor;
   mask: var(--gf-icon) center / contain no-repeat;
 }
-i.fa-lg { font-size: 1em; }
+:is(.fa-solid, .fas, .fab)::before { content: none; } /* else a font of all icons is fetched */
+.reference.download.download::before { content: ""; margin-inline-end: 0.3em; padding: 0; }
+.fa-lg { font-size: 1em; }
 @media (forced-colors: active) {
-  i:is(.fa-solid, .fas, .fab) { background: ButtonText; forced-color-adjust: none; }
+  :is(.fa-solid, .fas, .fab), .reference.download::before {
+    background: ButtonText; forced-color-adjust: none;
+  }
 }"""
+SHARED = {"download": ", .reference.download::before"}  # what else shows an icon
 
 
 def write_assets(folder: Path) -> None:
@@ -89,6 +97,47 @@ def write_assets(folder: Path) -> None:
     theme = package("pydata_sphinx_theme", "pydata-sphinx-theme")
     script = theme / "theme/pydata_sphinx_theme/static/scripts/fontawesome.js"
     (folder / ICONS).write_text(icons_css(script.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+# Where no script runs ----------------------------------------------------------------------------
+
+# Buttons would do nothing, and what they open on a narrow screen follows the text instead.
+PLAIN = """\
+.bd-header-article button, #pst-back-to-top { display: none !important; }
+@media (max-width: 959.98px) {
+  .bd-container__inner { flex-direction: column; }
+  .bd-sidebar-primary {
+    order: 2; position: static; visibility: visible; width: auto; max-width: none;
+    height: auto; max-height: none; margin: 0;
+  }
+}
+"""
+
+
+def unscripted_css(sheets: list[str]) -> str:
+    """Return each theme's rules of all sheets for the system's theme, which needs no script."""
+    text = re.sub(r"/\*.*?\*/", "", "".join(sheets), flags=re.S)
+    text = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", text)
+    css = PLAIN
+    for theme in ("light", "dark"):
+        marked = re.compile(rf"""\[data-theme=["']?{theme}["']?\]""")
+        rules = [r for r in re.findall(r"[^{}]+\{[^{}]*\}", text) if marked.search(r.split("{")[0])]
+        css += f"@media (prefers-color-scheme: {theme}) {{\n"
+        css += (
+            "".join(marked.sub('[data-theme="auto"]', rule).strip() + "\n" for rule in rules)
+            + "}\n"
+        )
+    return css
+
+
+def write_unscripted(app, failure: Exception | None) -> None:
+    """Write that style sheet from the site's others, once they are all there."""
+    static = Path(app.outdir) / "_static"
+    if failure or app.builder.format != "html":
+        return
+    sheets = [*sorted(static.glob("styles/*.css")), *sorted(static.glob("*.css"))]
+    texts = [s.read_text(encoding="utf-8") for s in sheets if s.name != UNSCRIPTED]
+    (static / UNSCRIPTED).write_text(unscripted_css(texts), encoding="utf-8")
 
 
 def package(name: str, requirement: str) -> Path:

@@ -20,6 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 from .site import EXPLORER_MIME, alternative
 
 FAMILIES, STYLE = ("groot", "llama"), "glassformer-explorers.css"
+# On the site itself, where no script runs; on paper the words stay as they are.
+HERE = '<span class="gf-elsewhere">{0}</span><noscript>Here it needs JavaScript.</noscript>'
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +64,11 @@ def explorer_html(page: dict[str, Any], words: str, number: int = 1) -> str:
 
 
 def _block_html(block: str) -> str:
+    from .explorers.words import LIVE
+
     if "\n" not in block:
-        return f"<p>{html.escape(block)}</p>"
+        where = html.escape(LIVE)
+        return f"<p>{html.escape(block).replace(where, HERE.format(where))}</p>"
     frame = 'tabindex="0" role="group" aria-label="Table"'  # it scrolls: reachable by keyboard
     return f"<pre {frame}>{html.escape(block)}</pre>"
 

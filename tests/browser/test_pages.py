@@ -38,6 +38,8 @@ def test_a_page_over_http_suits_every_reader(visit, http_site, name):
     page.wait_for_url(lambda url: not url.endswith("/index.html") or "/book/" in url)
     mathematics_drawn(page)
     open_everything(page)
+    asked = page.evaluate("performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert asked and not [name for name in asked if "webfonts" in name]  # icons need no font
     for width in BETWEEN:
         look(page, THEMES[0], width)
         no_sideways_scroll(page)
