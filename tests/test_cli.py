@@ -43,7 +43,15 @@ def written(folder, fill):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["grade", "--help"], ["grade-class", "--help"], ["gradescope", "--help"]],
+    [
+        ["--help"],
+        ["grade", "--help"],
+        ["grade-class", "--help"],
+        ["gradescope", "--help"],
+        ["train", "--help"],
+        ["generate", "--help"],
+        ["export", "--help"],
+    ],
 )
 def test_help_everywhere(arguments):
     done = run(*arguments)

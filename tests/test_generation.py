@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.checkpoints import TINY_CONFIG, load_baby_groot, load_tiny
 from glassformer.data import groot_vocabulary
-from glassformer.generation import MOST_NEW_TOKENS, generate, next_token_probabilities
+from glassformer.generation import MOST_NEW_TOKENS, generate, next_token_probabilities, stream
 from glassformer.models import BabyGrootGPT
 from one_sentence import refused
 
@@ -406,3 +406,48 @@ def test_a_config_changed_since_is_refused(use_cache):
 def test_ids_beyond_64_bits_are_no_ids():
     with refused("token ids"):
         generate(GROOT, [10**30], 1)
+
+
+# One by one
+
+
+@few
+@given(prompts, st.integers(0, 10), st.integers(0, 5))
+def test_a_stream_gives_what_generate_gives(prompt, count, seed):
+    by_chance = {"temperature": 1.3, "top_k": 5, "top_p": 0.9}
+    drawn = [torch.Generator().manual_seed(seed) for _ in range(2)]
+    streamed = list(stream(TINY, prompt, count, generator=drawn[0], **by_chance))
+    whole = generate(TINY, prompt, count, generator=drawn[1], **by_chance)
+    assert streamed == whole[len(prompt) :].tolist()
+
+
+@few
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=40), st.integers(0, 60))
+def test_a_stream_longer_than_the_window_goes_on_from_its_later_half(prompt, count):
+    size, text = window(TINY), list(prompt)[-window(TINY) :]
+    streamed = stream(TINY, prompt, count)
+    for _ in range(count):
+        if len(text) == size + 1:  # full, and the last token has nowhere to stand
+            text = text[-(size // 2) :]
+        expected = int(last_logits(TINY, text).argmax())
+        text.append(expected)
+        assert next(streamed) == expected
+    assert list(streamed) == []
+
+
+def test_a_stream_tells_no_one_that_gradients_are_off():
+    for _ in stream(TINY, [1], 3):
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize(
+    "ids, told", [([], "The prompt is empty"), ([99], "99"), ("a", "token ids")]
+)
+def test_a_stream_refuses_what_generate_refuses(ids, told):
+    with refused(told):
+        next(stream(TINY, ids, 3))
+
+
+def test_only_a_transformer_streams():
+    with refused("stream needs a Transformer"):
+        next(stream(GROOT, [1], 3))

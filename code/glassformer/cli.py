@@ -1,4 +1,4 @@
-"""The command line: `glassformer grade` and what belongs to it."""
+"""The command line: grading, and what `cli_models` adds, training and writing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,12 +16,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from .cli_models import export, generate, refuse, train
+
 app = typer.Typer(
-    help="The Glass Transformer's exercises and milestones, graded.",
+    help="The Glass Transformer: grade exercises; train a design, let it write, export it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+for command in (train, generate, export):
+    app.command()(command)
 
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "not attempted": ("·", "dim")}
 _MOST_SHOWN = 5  # misconceptions, after a class is graded
@@ -67,7 +72,7 @@ def grade(
     except NothingToGrade as nothing:
         if how is not Format.table:
             _print_json(how, [], str(nothing))
-        _refuse(nothing)
+        refuse(nothing)
     earned, most = sum(r.earned for r in results), sum(r.points for r in results)
     if how is Format.table:
         Console().print(Text(f"{earned} of {most} points"))
@@ -106,9 +111,9 @@ def grade_class(
             run = grade_class(submissions, out, seed, jobs or _cores(), scheduler, progress)
         told = write_reports(out, run.results, run.remarks)
     except (CannotGrade, ValueError) as cannot:
-        _refuse(cannot)
+        refuse(cannot)
     except OSError as error:
-        _refuse(f"{error.filename or out} cannot be used: {error.strerror}.")
+        refuse(f"{error.filename or out} cannot be used: {error.strerror}.")
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped; the same command goes on from here.")
         raise typer.Exit(130) from None
@@ -127,19 +132,13 @@ def gradescope(
     try:
         write_archive(archive, seed)
     except (CannotGrade, ValueError) as cannot:
-        _refuse(cannot)
+        refuse(cannot)
     Console().print(Text(f"{archive} is written: upload it as the assignment's autograder."))
 
 
 def _need_fork() -> None:
     if not hasattr(os, "fork"):
-        _refuse("Grading needs Linux or macOS; on Windows, use `check` or WSL.")
-
-
-def _refuse(reason: object) -> NoReturn:
-    """Say in one line why there is nothing to do, and end."""
-    Console(stderr=True).print(Text(str(reason)), soft_wrap=True)
-    raise typer.Exit(2)
+        refuse("Grading needs Linux or macOS; on Windows, use `check` or WSL.")
 
 
 def _cores() -> int:

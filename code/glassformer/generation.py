@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -107,27 +108,64 @@ def generate(
     A row that has written stop_id repeats it until all rows have. BabyGrootGPT has no cache and
     sees its last max_len tokens; a Transformer's prompt and new tokens must fit its window.
     """
-    need_kind(model, (BabyGrootGPT, Transformer), "generate needs a BabyGrootGPT or a Transformer")
     _check_choices(temperature, top_k, top_p)
     prompt, batched = _as_batch(ids)  # [B, T]
+    pick = partial(choose, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+    new = _write(model, prompt, max_new_tokens, pick, stop_id, use_cache)
+    text = torch.cat((prompt, *(token[:, None] for token in new)), dim=1)  # [B, T + new]
+    return text if batched else text[0]
+
+
+def stream(
+    model: Transformer,
+    ids: Sequence[int],
+    max_new_tokens: int,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+) -> Iterator[int]:
+    """Give the ids that a Transformer writes after ids [T], each as soon as it is chosen.
+
+    Of a longer prompt the last max_seq_len ids count; a window that is full is begun anew with its
+    later half, so that the text may be of any length.
+    """
+    need_kind(model, Transformer, "stream needs a Transformer")
+    _check_choices(temperature, top_k, top_p)
+    pick = partial(choose, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+    window = model.config.max_seq_len
+    text = list(ids)[-window:]
+    while max_new_tokens > 0:
+        new = min(max_new_tokens, window - len(text) + 1)
+        for token in _write(model, _as_batch(text)[0], new, pick, None, use_cache=True):
+            text.append(token.item())
+            yield text[-1]
+        max_new_tokens -= new
+        text = text[-max(1, window // 2) :]
+
+
+def _write(
+    model, prompt: Tensor, max_new_tokens: int, pick, stop_id: int | None, use_cache: bool
+) -> Iterator[Tensor]:
+    """Give the tokens [B] that continue a prompt [B, T], each picked from logits [B, V]."""
+    need_kind(model, (BabyGrootGPT, Transformer), "generate needs a BabyGrootGPT or a Transformer")
     check_ids(prompt, model.vocab_size, room=prompt.shape[1], window=prompt.shape[1])
     _check_lengths(model, max_new_tokens, stop_id)
+    generator = pick.keywords["generator"]
     need_kind(generator, (torch.Generator, type(None)), "Chance comes from a torch.Generator")
     step = _next_logits(model, prompt, max_new_tokens, use_cache)
-    written, new = [prompt], prompt
+    new = prompt
     done = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)  # [B]
-    with torch.inference_mode():
-        for _ in range(max_new_tokens):
-            token = choose(step(new), temperature, top_k, top_p, generator)  # [B]
+    for _ in range(max_new_tokens):
+        with torch.inference_mode():
+            token = pick(step(new))  # [B]
             if stop_id is not None:
                 token = token.masked_fill(done, stop_id)
                 done = done | (token == stop_id)
             new = token[:, None]  # [B, 1]
-            written.append(new)
-            if stop_id is not None and bool(done.all()):
-                break
-    text = torch.cat(written, dim=1)  # [B, T + new]
-    return text if batched else text[0]
+        yield token
+        if stop_id is not None and bool(done.all()):
+            return
 
 
 def _as_batch(ids: Sequence[int] | Tensor) -> tuple[Tensor, bool]:

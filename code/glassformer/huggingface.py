@@ -119,6 +119,21 @@ def export(model: Transformer, folder: str | os.PathLike[str]) -> None:
     write_atomically(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
 
 
+def export_trained(folder: Path, out: Path) -> None:
+    """Write the model and the tokenizer of a trained folder for Hugging Face."""
+    from .pretraining import load_trained
+
+    model, tokenizer = load_trained(folder)
+    export(model, out)
+    about = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": model.config.max_seq_len,
+        "clean_up_tokenization_spaces": False,
+    }
+    tokenizer.save(out / "tokenizer.json")
+    write_atomically(out / "tokenizer_config.json", (json.dumps(about, indent=2) + "\n").encode())
+
+
 def _check(model: object) -> None:
     need_kind(model, Transformer, "Only a Transformer has the shape of a LLaMA")
     model.config.check()

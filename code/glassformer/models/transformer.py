@@ -177,16 +177,22 @@ class Attention(nn.Module):
         note("k_rotated", k, layer)
         if cache is not None:
             k, v = cache.append(layer, k, v)  # [B, K, S, D]
-        S, rows = k.shape[2], H // K * T  # the G·T queries that read one key/value head
+        context = self.attend(q, k, v, future)  # [B, H, T, D]
+        context = context.transpose(1, 2).reshape(B, T, C)  # heads side by side again
+        return note("attention_out", self.wo(note("context", context, layer)), layer)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, future: Tensor | None) -> Tensor:
+        """Return what queries q [B, H, T, D] gather from k, v [B, K, S, D]: [B, H, T, D]."""
+        B, H, T, D = q.shape
+        K, S, layer = k.shape[1], k.shape[2], self.layer
+        rows = H // K * T  # the G·T queries that read one key/value head
         scores = q.reshape(B, K, rows, D) @ k.mT / self.root_D  # [B, K, G·T, S]
         scores = note("scores", scores.view(B, H, T, S), layer)
         if future is not None:
             scores = scores.masked_fill(future, float("-inf"))
         note("masked_scores", scores, layer)
         attention = note("attention", scores.softmax(dim=-1), layer)  # [B, H, T, S], rows sum to 1
-        context = (attention.view(B, K, rows, S) @ v).view(B, H, T, D)
-        context = context.transpose(1, 2).reshape(B, T, C)  # heads side by side again
-        return note("attention_out", self.wo(note("context", context, layer)), layer)
+        return (attention.view(B, K, rows, S) @ v).view(B, H, T, D)
 
 
 class SwiGLU(nn.Module):
