@@ -57,15 +57,19 @@ def binder_requirements() -> list[Requirement]:
 
 
 def closure(names: list[str]) -> list[str]:
-    """Return the packages and all that they need, without their extras."""
-    found, waiting = {}, list(names)
+    """Return the packages and all that they need, with the extras that are asked for."""
+    found, waiting = set(), list(map(Requirement, names))
     while waiting:
-        name = canonicalize_name(waiting.pop())
-        if name not in found:
-            needed = map(Requirement, distribution(name).requires or ())
-            found[name] = [r for r in needed if not r.marker or r.marker.evaluate({"extra": ""})]
-            waiting += [requirement.name for requirement in found[name]]
-    return sorted(found)
+        asked = waiting.pop()
+        for extra in ("", *asked.extras):
+            wanted = (canonicalize_name(asked.name), extra)
+            if wanted not in found:
+                found.add(wanted)
+                needed = map(Requirement, distribution(asked.name).requires or ())
+                waiting += [
+                    r for r in needed if not r.marker or r.marker.evaluate({"extra": extra})
+                ]
+    return sorted({name for name, _ in found})
 
 
 class Environment:

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ class Lab:
 
 
 def configure(folder: Path) -> dict[str, str]:
-    """Write the settings into a folder; return an environment that uses these and no user's own."""
+    """Write the settings into a folder; return the variables by which these are used, no others."""
     places = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "IPYTHONDIR": "ipython"}
     places |= {"JUPYTER_RUNTIME_DIR": "runtime", "JUPYTERLAB_SETTINGS_DIR": "settings"}
     places |= {"JUPYTERLAB_WORKSPACES_DIR": "workspaces"}
@@ -71,19 +71,25 @@ def configure(folder: Path) -> dict[str, str]:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content), encoding="utf-8")
-    return os.environ | {name: str(folder / place) for name, place in places.items()}
+    return {name: str(folder / place) for name, place in places.items()}
 
 
 @contextmanager
-def running_lab(folder: Path) -> Iterator[Lab]:
-    """Start JupyterLab with this Python as its kernel; yield it once it answers."""
-    environment = configure(folder)
-    (folder / "notebooks").mkdir()
+def running_lab(
+    folder: Path,
+    notebooks: Path | None = None,
+    python: str | Path = sys.executable,
+    variables: Mapping[str, str] = os.environ,
+) -> Iterator[Lab]:
+    """Start JupyterLab with this Python as its kernel, or another; yield it once it answers."""
+    environment = {**variables, **configure(folder)}
+    notebooks = notebooks or folder / "notebooks"
+    notebooks.mkdir(exist_ok=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    lab = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(16), folder / "notebooks")
-    command = [sys.executable, "-m", "jupyterlab", *OPTIONS, f"--ServerApp.port={port}"]
+    lab = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(16), notebooks)
+    command = [str(python), "-m", "jupyterlab", *OPTIONS, f"--ServerApp.port={port}"]
     command += [f"--IdentityProvider.token={lab.token}", f"--ServerApp.root_dir={lab.folder}"]
     log = folder / "server.log"
     with log.open("w") as told:
