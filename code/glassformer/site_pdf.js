@@ -19,7 +19,7 @@ globalThis.glassformerBook = (() => {
   const nameOf = (path) => path.replace(/^.*\//, "").replace(/\.html$/, "");
   const wait = (event) => new Promise((done, failed) => {
     event.onload = done;
-    event.onerror = () => failed(new Error(`${event.src ?? event.href} cannot be read`));
+    event.onerror = () => failed(new Error(`${event.src ?? event.href} cannot be read: run \`make book\``));
   });
 
   // One page of the site becomes one chapter ---------------------------------------------------------
@@ -174,6 +174,14 @@ globalThis.glassformerBook = (() => {
       @top-right { content: ${quoted(heading(made.querySelector("h1")))} } }`).join("\n");
   }
 
+  /** Return where a link of the book leads in vain, if one does. */
+  function lostLink() {
+    const targets = [...document.querySelectorAll("a")].map((link) =>
+      link.getAttribute("href") ?? link.getAttribute("xlink:href") ?? "");
+    return targets.find((target) =>
+      target.startsWith("#") && !document.getElementById(decodeURIComponent(target.slice(1))));
+  }
+
   function titlePage(title, author, rows, cover) {
     const question = rows[0].page.querySelector("article section > p");
     const page = element("header", { className: "gf-title-page" }, element("p", { className: "gf-title", textContent: title }));
@@ -193,6 +201,8 @@ globalThis.glassformerBook = (() => {
     const chapters = rows.map((row) => chapter(row, names));
     document.head.append(element("style", { textContent: runningHeads(title, chapters) }));
     document.body.append(element("main", { className: "gf-book" }, front, contents(rows, chapters), ...chapters));
+    const lost = lostLink();
+    if (lost) throw new Error(`a link leads to ${lost}, which is nowhere: mend it and run \`make book\``);
     drawPatterns();
     await loadMathematics(rows);
     return chapters.map((made) => made.id);

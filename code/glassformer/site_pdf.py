@@ -79,7 +79,7 @@ def cover() -> str:
 @contextmanager
 def book_page(site: Path, program: str):
     """Yield an empty page of Chromium that may read the site's files, and nothing else."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     refused: list[str] = []
     own = site.resolve().as_uri() + "/"
@@ -94,13 +94,17 @@ def book_page(site: Path, program: str):
             refused.append(url)
             route.abort()
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_context(offline=True, color_scheme="light").new_page()
-        page.route("**", answer)
-        page.goto(own + PLACE)
-        yield page
-        browser.close()
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+            page = browser.new_context(offline=True, color_scheme="light").new_page()
+            page.route("**", answer)
+            page.goto(own + PLACE)
+            yield page
+            browser.close()
+    except Error as error:
+        told = error.message.partition("\n")[0].removeprefix("Page.evaluate: Error: ")
+        raise Unprintable(f"Chromium cannot print the book: {told}") from None
     if refused:
         raise Unprintable(
             f"The book asks for {refused[0]}, which is not in it: put it into _static."
