@@ -4,11 +4,11 @@
     python tests/bench.py decode       some, by name
 
 `decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
-and without a cache; `check` takes how long the exercises' checks need to answer; `page` compares
-training in JavaScript with the same in PyTorch; `events` takes how long an explorer needs to answer
-its reader; `weight` compares a page's bytes, and when it can be read, with the same chapter under
-Jupyter Book's own settings; `book` times `make book` on a copy, cold and after a change to one
-chapter; `suite` times `make test`.
+and without a cache; `train` compares training a design with Hugging Face's model; `check` takes how
+long the exercises' checks need to answer; `page` compares training in JavaScript with the same in
+PyTorch; `events` takes how long an explorer needs to answer its reader; `weight` compares a page's
+bytes, and when it can be read, with the same chapter under Jupyter Book's own settings; `book`
+times `make book` on a copy, cold and after a change to one chapter; `suite` times `make test`.
 Repetitions take turns, so that a busy moment meets both sides.
 """
 
@@ -30,6 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GOAL_DECODE, GOAL_COLD, GOAL_CHAPTER, GOAL_SUITE = 2.5, 90, 20, 8 * 60  # times faster; seconds
 GOAL_WEIGHT, GOAL_READABLE = 1_000_000, 1.0  # bytes; seconds
+GOAL_TRAIN = 1  # times Hugging Face's tokens per second
 GOAL_EVENT, GOAL_CHECK = 16, 200  # milliseconds: one frame; a check after the first
 
 
@@ -117,6 +118,78 @@ def length(repetitions: int) -> None:
                 f"{config.num_params():>12,} {new:>12} {took[True]:>9.3f} {took[False]:>10.3f}"
                 f" {took[False] / took[True]:>7.2f}x"
             )
+
+
+def train(repetitions: int) -> None:
+    """Compare training steps with Hugging Face's model: same weights, batches and optimiser."""
+    import torch
+
+    from glassformer.huggingface import to_huggingface
+    from glassformer.models import Transformer, TransformerConfig
+    from glassformer.models.fused import fuse
+    from glassformer.pretraining import Recipe
+
+    config = TransformerConfig(2048, 160, 6, 4, 1, max_seq_len=256, tie_word_embeddings=True)
+    B, T = Recipe().batch(config.max_seq_len)
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model = Transformer(config)
+    llama = to_huggingface(model).train()
+    runs = {
+        "ours": training_step(model.parameters(), fuse(model), B, T),
+        "theirs": training_step(
+            llama.parameters(), lambda ids: llama(input_ids=ids, use_cache=False).logits, B, T
+        ),
+    }
+    took = in_turns(runs, repetitions)
+    peak, flops = matrix_peak(), 3 * 2 * B * config.multiplications(T)  # back costs twice forward
+    torch.set_num_threads(1)
+    print(
+        f"\nTraining {config.num_params():,} parameters, {B} x {T} tokens a step, {threads} threads"
+    )
+    for name, seconds in took.items():
+        share = flops / seconds / peak
+        print(
+            f"{name:>8} {B * T / seconds:>8,.0f} tokens/s, {share:.0%} of {peak / 1e9:,.0f} GFLOP/s"
+        )
+    ratio = took["theirs"] / took["ours"]
+    print(f"{ratio:>8.2f} times theirs   goal {GOAL_TRAIN} {verdict(ratio >= GOAL_TRAIN)}")
+
+
+def training_step(parameters, logits_of: Callable, B: int, T: int) -> Callable[[], float]:
+    """Return a function that takes one step of AdamW on random tokens, as `glassformer train`."""
+    import torch
+    import torch.nn.functional as F
+
+    weights = list(parameters)
+    adamw = torch.optim.AdamW(weights, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+    generator = torch.Generator().manual_seed(0)
+
+    def step() -> float:
+        ids = torch.randint(2048, (B, T + 1), generator=generator)
+        logits = logits_of(ids[:, :-1])  # [B, T, V]
+        loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        adamw.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        adamw.step()
+        return loss.item()
+
+    return step
+
+
+def matrix_peak(size: int = 1024) -> float:
+    """Return the most operations per second that multiplying large matrices reaches here."""
+    import torch
+
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    seconds = []
+    for _ in range(20):
+        start = time.perf_counter()
+        torch.mm(a, b)
+        seconds.append(time.perf_counter() - start)
+    return 2 * size**3 / min(seconds)
 
 
 def check(repetitions: int) -> None:
@@ -309,27 +382,24 @@ def weight(repetitions: int) -> None:
     from playwright.sync_api import sync_playwright
 
     from conftest import built_site
-    from weighing import Packages, stock_site
+    from weighing import Packages, stock_site, widgets_weight
 
     site, repetitions = built_site(), max(3, repetitions // 3)
     by_size = sorted(site.glob("book/[0-9]*.html"), key=lambda page: page.stat().st_size)
     chosen = [by_size[-1].stem, by_size[len(by_size) // 2].stem]
     print("\nA page's bytes as they travel, compressed, its mathematics drawn and explorers alive,")
-    print(
-        f"and its first words from disk in a browser just started, median of {repetitions} loads."
-    )
+    print(f"and its first words from disk, browser just started, median of {repetitions} loads.")
     print("Stock: Jupyter Book's own settings, what it asks of CDNs from npm, answered at once.")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         stock = stock_site(Path(folder), [ROOT / f"book/{name}.ipynb" for name in chosen])
         packages = Packages(Path(folder))
         for name in chosen:
-            compare_pages(
-                playwright,
-                f"book/{name}.html",
-                {"ours": site, "stock": stock},
-                packages,
-                repetitions,
-            )
+            sites = {"ours": site, "stock": stock}
+            compare_pages(playwright, f"book/{name}.html", sites, packages, repetitions)
+        more = widgets_weight(packages)
+    print(
+        f"Stock shows explorers as words; require.js and widgets' manager would add {more:,} bytes."
+    )
 
 
 def compare_pages(
@@ -368,7 +438,7 @@ def suite(repetitions: int) -> None:
 
 def main() -> None:
     """Run the benchmarks that the command line names, or all."""
-    benchmarks = {"decode": decode, "length": length, "check": check, "page": page}
+    benchmarks = {"decode": decode, "length": length, "train": train, "check": check, "page": page}
     benchmarks |= {"events": events, "weight": weight, "book": book, "suite": suite}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("benchmark", nargs="*", help=", ".join(benchmarks) + "; default: all")
