@@ -101,6 +101,16 @@ FIGURES = {
     "lines": lambda draw: gf.lines(
         range(6), {"relu": draw(6).relu(), "silu": draw(6)}, "Curves", "x", "y"
     ),
+    "learning_curves": lambda draw: gf.learning_curves(
+        [400_000, 2_000_000, 4_000_000],
+        {"small": 5 + draw(3).abs(), "large": 4 + 0.5 * draw(3).sigmoid()},
+        {"one token": 6.4, "two tokens": 4.9},
+    ),
+    "loss_by_size": lambda draw: gf.loss_by_size(
+        {"small": 171_216, "large": 2_004_000},
+        {"small": 5.25 + draw(1).abs().item(), "large": 4.5},
+        {"one token": 6.5, "two tokens": 4.95},
+    ),
     "dot_product_spread": lambda draw: gf.dot_product_spread(
         [2, 8, 64], 2 + draw(3).abs(), 1 + 0.01 * draw(3)
     ),

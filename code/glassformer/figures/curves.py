@@ -50,12 +50,15 @@ def _level(ax: Axes, value: float, text: str, style: str | tuple, role: str = "m
     _note(ax, value, text, 5, role)
 
 
-def _note(ax: Axes, value: float, text: str, lift: float, role: str = "ink") -> None:
-    """Write a text on paper at the right end of the axes, `lift` points from a value."""
-    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
+def _note(
+    ax: Axes, value: float, text: str, lift: float, role: str = "ink", end: str = "right"
+) -> None:
+    """Write a text on paper at the left or right end of the axes, `lift` points from a value."""
+    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": end}
     look = {"size": SMALL, "color": colour(role)}
     box = {"fc": colour("paper"), "ec": "none", "pad": 1}
-    ax.annotate(text, (1, value), (-2, lift), bbox=box, **place, **look)
+    at = (1, -2) if end == "right" else (0, 2)
+    ax.annotate(text, (at[0], value), (at[1], lift), bbox=box, **place, **look)
 
 
 def _percent(ax: Axes, along: str = "y") -> None:
@@ -321,6 +324,59 @@ def lines(
     ax.set_ylim(bottom=min(0.0, *(1.08 * values.min() for values in series.values())))
     if len(series) > 1:
         ax.legend(loc="best", handlelength=2.6)
+    return fig
+
+
+@drawn
+def learning_curves(
+    seen: Sequence[int],
+    losses: Mapping[str, Sequence[float]],
+    baselines: Mapping[str, float],
+    title: str = "Loss on the text held out",
+) -> Figure:
+    """Draw losses [n] of several models over the tokens they had seen [n], between baselines."""
+    fig, ax = _plot(title, "tokens seen, in millions", "nats per token", height=1.3 * HEIGHT)
+    for place, (name, values) in enumerate(losses.items()):
+        look = {"ls": STYLES[place % len(STYLES)], "color": colour(SERIES[place % len(SERIES)])}
+        marks = {"marker": MARKERS[place % len(MARKERS)], "ms": 4.5}
+        ax.plot(array(seen) / 1e6, array(values, 3), label=name, zorder=3, **look, **marks)
+    _baselines(ax, baselines)
+    ends = [*baselines.values(), *(float(v) for values in losses.values() for v in values)]
+    ax.set(xlim=(0, 1.02 * max(seen) / 1e6), ylim=(min(ends) - 0.2, max(ends) + 1.1))
+    ax.legend(loc="upper right", handlelength=2.6, title="parameters", bbox_to_anchor=(1.02, 1.03))
+    return fig
+
+
+def _baselines(ax: Axes, baselines: Mapping[str, float], end: str = "right") -> None:
+    """Draw levels, named at one end: the lowest below its line, the others above."""
+    for name, value in baselines.items():
+        ax.axhline(value, color=colour("muted"), lw=1.1, ls=STYLES[2], zorder=1.5)
+        lift = -12 if value == min(baselines.values()) else 4
+        _note(ax, value, f"{name} {value:.2f}", lift, "muted", end)
+
+
+@drawn
+def loss_by_size(
+    parameters: Mapping[str, int],
+    losses: Mapping[str, float],
+    baselines: Mapping[str, float],
+    title: str = "Loss on the text held out, by size",
+) -> Figure:
+    """Draw the last loss of each model over its parameters, on a logarithmic scale."""
+    fig, ax = _plot(title, "parameters", "nats per token")
+    sizes = [parameters[name] for name in losses]
+    ax.plot(sizes, array(list(losses.values()), 3), marker="o", ms=6, color=colour("attention"))
+    for name, size in zip(losses, sizes, strict=True):
+        ax.annotate(
+            f"{losses[name]:.2f}", (size, losses[name]), (0, 8), textcoords="offset points",
+            ha="center", size=SMALL,
+        )  # fmt: skip
+    _baselines(ax, baselines, "left")
+    ends = [*baselines.values(), *losses.values()]
+    ax.set(xscale="log", xlim=(0.7 * min(sizes), 1.6 * max(sizes)), xticks=sizes)
+    ax.set_ylim(min(ends) - 0.2, max(ends) + 0.3)
+    ax.minorticks_off()
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
     return fig
 
 
