@@ -25,8 +25,15 @@ $(VENV)/installed: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
+# What chapters run can change their outputs: then nothing is used that was executed or read before.
+RUN := $(shell find code/glassformer \( -name '*.py' -o -name '*.json' -o -name '*.safetensors' \) \
+	! -name 'site*' ! -name 'cli*' ! -path '*/exercises/*' ! -path '*/grading/*')
+_build/package-seen: $(RUN)
+	rm -rf $(CACHE) _build/.doctrees
+	@mkdir -p _build && touch $@
+
 # Chapters that changed are executed on all cores into the cache that the build then reads.
-book: $(VENV)/installed  ## Execute the chapters and build the site, strictly
+book: $(VENV)/installed _build/package-seen  ## Execute the chapters and build the site, strictly
 	yes | $(BIN)/jcache notebook -p $(CACHE) add $(CHAPTERS) >/dev/null
 	$(BIN)/jcache project -p $(CACHE) execute -e local-parallel -t 300
 	$(BIN)/jupyter-book build -W --keep-going .
