@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chapters import ROOT
 
-TOC = "format: jb-book\nroot: book/index\nchapters:\n- file: book/01_demo\n"
+TOC = "format: jb-book\nroot: book/start\nchapters:\n- file: book/demo\n"
 INDEX = "# The small book\n\nIt asks **how** one small book says what it is.\n"
 DEMO = """# Demo
 
@@ -24,7 +24,7 @@ DEMO = """# Demo
 
 ## Inside
 
-The answer, and [the start](index.md).
+The answer, and [the start](start.md).
 """
 
 
@@ -37,8 +37,8 @@ def small_site(folder: Path, **settings: str) -> subprocess.CompletedProcess:
     assert (repository, own) == (1, 1)
     shutil.copytree(ROOT / "book/_static", folder / "book/_static")
     shutil.copytree(ROOT / "book/_templates", folder / "book/_templates")
-    texts = {"_config.yml": config, "_toc.yml": TOC, "book/index.md": INDEX}
-    texts |= {"book/01_demo.md": DEMO, "book/references.bib": ""}
+    texts = {"_config.yml": config, "_toc.yml": TOC, "book/start.md": INDEX}
+    texts |= {"book/demo.md": DEMO, "book/references.bib": ""}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     start = "from jupyter_book.cli.main import main; main()"

@@ -11,9 +11,10 @@ from glassformer.site_zip import FOLDER, README, zip_site
 
 
 def small_site(folder):
-    """A site of two pages; the second is written first."""
+    """A site of two pages; the second is written first, and some files nobody reads."""
     (folder / "book").mkdir(parents=True)
-    for name in ("index.html", "book/b.html", "book/a.html", ".buildinfo", "objects.inv"):
+    unread = (".buildinfo", "objects.inv", "404.html", "book/fontawesome.js", "book/a.css.map")
+    for name in ("index.html", "book/b.html", "book/a.html", *unread):
         (folder / name).write_text(f"{name} " * 50, encoding="utf-8")
     return folder
 

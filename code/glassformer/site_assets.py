@@ -71,14 +71,17 @@ def icons_css(script: str) -> str:
 DRAWN = """\
 :is(.fa-solid, .fas, .fab), .reference.download::before {
   display: inline-block;
+  font-family: inherit; /* else a font of all icons is fetched */
   width: var(--gf-icon-width);
   height: 1em;
   vertical-align: -0.125em;
   background: currentColor;
   mask: var(--gf-icon) center / contain no-repeat;
 }
-:is(.fa-solid, .fas, .fab)::before { content: none; } /* else a font of all icons is fetched */
-.reference.download.download::before { content: ""; margin-inline-end: 0.3em; padding: 0; }
+:is(.fa-solid, .fas, .fab)::before { content: none; }
+.reference.download.download::before {
+  content: ""; font-family: inherit; margin-inline-end: 0.3em; padding: 0;
+}
 .fa-lg { font-size: 1em; }
 @media (forced-colors: active) {
   :is(.fa-solid, .fas, .fab), .reference.download::before {

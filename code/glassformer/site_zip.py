@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import zipfile
 from pathlib import Path
 
 FOLDER = "the-glass-transformer"
 README = "Open index.html in a browser: the whole book works from this folder, without a network.\n"
-NOT_READ = {".buildinfo", "objects.inv"}  # of use to Sphinx alone
+NOT_READ = {".buildinfo", "objects.inv", "404.html"}  # of use to Sphinx and to hosts alone
+UNUSED = re.compile(r"\.map$|/fontawesome\.js")  # of use to the theme's makers alone
 
 
 def zip_site(site: Path, target: Path) -> None:
@@ -20,7 +22,7 @@ def zip_site(site: Path, target: Path) -> None:
     files = {"README.txt": README.encode()}
     for path in site.rglob("*"):
         name = path.relative_to(site).as_posix()
-        if path.is_file() and name not in NOT_READ:
+        if path.is_file() and name not in NOT_READ and not UNUSED.search(name):
             files[name] = path.read_bytes()
     unfinished = target.with_name(target.name + ".part")
     with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -92,7 +92,7 @@ def test_a_long_description_ends_with_a_whole_word():
 
 
 def test_pages_have_canonical_links_and_cards(addressed):
-    for page in ("book/01_demo.html", "book/index.html"):
+    for page in ("book/demo.html", "book/start.html"):
         told = metas(addressed / page)
         assert told["canonical"] == told["og:url"] == ADDRESS + page
         assert told["og:image"] == f"{ADDRESS}_static/card.png"
@@ -101,12 +101,12 @@ def test_pages_have_canonical_links_and_cards(addressed):
         )
         assert told["og:site_name"] == "The Glass Transformer"
         assert told["og:description"] == told["description"]
-    assert metas(addressed / "book/01_demo.html")["og:description"] == (
+    assert metas(addressed / "book/demo.html")["og:description"] == (
         "What is in a “box” & where? You will be able to tell what is in it: a question, and what "
         "follows from asking it."
     )
     entrance = metas(addressed / "index.html")
-    assert entrance.items() >= metas(addressed / "book/index.html").items() - {
+    assert entrance.items() >= metas(addressed / "book/start.html").items() - {
         ("viewport", "width=device-width, initial-scale=1")
     }
     with Image.open(addressed / "_static/card.png") as card:
@@ -116,7 +116,7 @@ def test_pages_have_canonical_links_and_cards(addressed):
 
 def test_the_sitemap_lists_the_books_pages_alone(addressed):
     listed = re.findall("<loc>(.*?)</loc>", (addressed / "sitemap.xml").read_text(encoding="utf-8"))
-    assert sorted(listed) == [f"{ADDRESS}book/01_demo.html", f"{ADDRESS}book/index.html"]
+    assert sorted(listed) == [f"{ADDRESS}book/demo.html", f"{ADDRESS}book/start.html"]
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ def test_who_is_lost_finds_back_from_any_depth(lost, visit):
     assert found == []
     links = page.locator("a[href]").evaluate_all("all => all.map((a) => a.href)")
     links = {link for link in links if "#" not in link and "github.com" not in link}
-    assert links == {f"{lost}/book/index.html", f"{lost}/book/01_demo.html"}
+    assert links == {f"{lost}/book/start.html", f"{lost}/book/demo.html"}
     page.locator(".gf-lost input").fill("question")
     page.keyboard.press("Enter")
     page.locator("#search-results a", has_text="Demo").first.click()
-    page.wait_for_url(re.compile(f"{lost}/book/01_demo.html"))
+    page.wait_for_url(re.compile(f"{lost}/book/demo.html"))
