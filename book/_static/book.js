@@ -43,15 +43,9 @@ addEventListener("beforeprint", () => {
 addEventListener("load", () => {
   const each = (selector, change) => document.querySelectorAll(selector).forEach(change);
   each(".search-button-field", (button) => button.removeAttribute("aria-label"));
-  // Before the theme has drawn the icons as SVG, after it, or while it does.
-  each(".theme-switch-button", (button) => {
-    const quieten = () => button.querySelectorAll(".theme-switch").forEach((icon) => {
-      icon.querySelector("title")?.remove();
-      for (const name of ["title", "aria-labelledby", "role"]) icon.removeAttribute(name);
-      icon.setAttribute("aria-hidden", "true");
-    });
-    quieten();
-    new MutationObserver(quieten).observe(button, { childList: true, subtree: true });
+  each(".theme-switch", (icon) => {
+    icon.removeAttribute("title");
+    icon.setAttribute("aria-hidden", "true");
   });
   each("#pst-primary-sidebar", (bar) => {
     bar.setAttribute("role", "region");
