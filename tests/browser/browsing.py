@@ -155,10 +155,14 @@ def mathematics_drawn(page: Page) -> None:
     """Wait until MathJax has drawn every formula, and fail if one is left or is in error."""
     page.evaluate("window.MathJax?.startup?.promise")
     left = page.evaluate(
-        """() => [...document.querySelectorAll(".math")].filter((m) =>
-          !m.querySelector("mjx-container svg") ||
-          m.querySelector("[data-mml-node=merror], [data-mml-node=mi]:empty, [data-mml-node=mn]:empty"))
-          .map((m) => m.textContent)"""
+        """() => {
+          const letters = (m, selector) => [...m.querySelectorAll(selector)];
+          const wrong = (m) => !m.querySelector("mjx-container svg") ||
+            m.querySelector("[data-mml-node=merror]") ||
+            letters(m, "svg [data-mml-node=mi]").filter((e) => !e.firstChild).length !==
+            letters(m, "math mi").filter((e) => !e.textContent).length;  // a letter left blank
+          return [...document.querySelectorAll(".math")].filter(wrong).map((m) => m.textContent);
+        }"""
     )
     assert not left, f"formulas not drawn: {left}"
 

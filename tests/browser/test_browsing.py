@@ -138,7 +138,8 @@ def test_a_formula_left_as_text_is_found(tiny):
 
 @pytest.mark.parametrize("node", ["merror", "mi"])
 def test_a_formula_with_an_error_or_a_letter_left_blank_is_found(tiny, node):
-    drawn = f'<mjx-container><svg><g data-mml-node="{node}"></g></svg></mjx-container>'
+    drawn = f'<svg><g data-mml-node="{node}"></g></svg><math><mi>x</mi></math>'
+    drawn = f"<mjx-container>{drawn}</mjx-container>"
     with pytest.raises(AssertionError, match="formulas not drawn"):
         tiny(f'<span class="math">{drawn}</span>', do=mathematics_drawn)
 
