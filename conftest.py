@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -26,6 +28,7 @@ def pytest_configure(config):
     if hasattr(config.option, "nbval_current_env"):
         config.option.nbval_current_env = True
         config.option.nbval_cell_timeout = 300
+        compare_pictures()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,11 +54,59 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collectstart(collector):
     """Compare stored figures byte by byte only under the Matplotlib that drew them."""
-    if type(collector).__name__ == "IPyNbFile":
-        import matplotlib
+    if type(collector).__name__ == "IPyNbFile" and not same_matplotlib():
+        collector.skip_compare = (*collector.skip_compare, "image/svg+xml")
 
-        if f"matplotlib=={matplotlib.__version__};" not in (ROOT / "requirements.txt").read_text():
-            collector.skip_compare = (*collector.skip_compare, "image/svg+xml")
+
+def same_matplotlib() -> bool:
+    """Return whether this Matplotlib is the one that drew the stored figures."""
+    import matplotlib
+
+    return f"matplotlib=={matplotlib.__version__};" in (ROOT / "requirements.txt").read_text()
+
+
+def compare_pictures() -> None:
+    """Let nbval compare the stored PNGs, too: as pictures, not byte by byte.
+
+    How a PNG is packed, and how dark the edge of a line is, differ between machines.
+    """
+    from nbval.plugin import IPyNbCell
+
+    compare = IPyNbCell.compare_outputs
+
+    def compare_all(cell, test, ref, skip_compare=None):
+        same = compare(cell, test, ref, skip_compare)
+        if not same or not same_matplotlib():
+            return same
+        pairs = zip(stored_pngs(test), stored_pngs(ref), strict=True)
+        if any(different_pictures(new, old) for new, old in pairs):
+            cell.comparison_traceback.append("a stored PNG is not what this cell draws")
+            return False
+        return True
+
+    IPyNbCell.compare_outputs = compare_all
+
+
+def stored_pngs(outputs) -> list[str]:
+    """Return the PNGs among a cell's outputs, as stored."""
+    bundles = [output.get("data", {}) for output in outputs]
+    return [bundle["image/png"] for bundle in bundles if "image/png" in bundle]
+
+
+def different_pictures(one: str, other: str) -> bool:
+    """Return whether two PNGs show more than three pixels that are clearly different."""
+    import numpy as np
+    from PIL import Image
+
+    files = (io.BytesIO(base64.b64decode(png)) for png in (one, other))
+    first, second = (np.asarray(Image.open(file).convert("RGB")).astype(int) for file in files)
+    return first.shape != second.shape or (abs(first - second).max(axis=2) > 64).sum() > 3
+
+
+@pytest.fixture(name="different_pictures")
+def comparison_of_pictures():
+    """Return the function by which stored PNGs are compared."""
+    return different_pictures
 
 
 # The site ----------------------------------------------------------------------------------------
