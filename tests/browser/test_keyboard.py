@@ -80,6 +80,9 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(visit, http_site,
     page = visit(f"{http_site}/{name}")
     page.locator(".gf-explorer > div").first.wait_for()
     assert faults_by_keyboard(page) == []
+    links = "all => all.filter((link) => !window.reached.has(link)).length"
+    permalinks = page.locator(":is(h1, h2, h3) > a.headerlink")
+    assert permalinks.count() > 5 and permalinks.evaluate_all(links) == 0
 
 
 def test_the_first_step_leads_past_the_contents(visit, http_site):
