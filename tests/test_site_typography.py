@@ -1,11 +1,11 @@
-"""Formulas keep their comma, numbers their per cent, and short code its line."""
+"""Formulas keep their comma, numbers their unit, and short code its line."""
 
 from __future__ import annotations
 
 import pytest
 from docutils import nodes
 
-from glassformer.site_typography import hold_per_cent, hold_punctuation
+from glassformer.site_typography import hold_unit, hold_punctuation
 
 
 def paragraph(*children) -> nodes.paragraph:
@@ -43,7 +43,7 @@ def test_a_formula_at_the_end_stays_as_it_is():
     assert held(text) == [] and text.astext() == "of H"
 
 
-def test_a_number_keeps_its_per_cent():
-    text = paragraph("86.5 % of i, a % b, 9.4 kB")
-    hold_per_cent(text[0])
-    assert text.astext() == "86.5\u00a0% of i, a % b, 9.4 kB"
+def test_a_number_keeps_its_unit():
+    text = paragraph("86.5 % of i, a % b, 2 GiB of 16 rows, 5 bytestreams")
+    hold_unit(text[0])
+    assert text.astext() == "86.5\u00a0% of i, a % b, 2\u00a0GiB of 16 rows, 5 bytestreams"

@@ -3,12 +3,12 @@
 // A page opened from disk may not fetch others: search then lists titles without their extracts.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
-// A search lists chapters before functions of the same name. An extract shows what a page says: not the
-// questions of the chapter before, which wait in it unseen, nor hidden code or contents for the printer.
+// A search lists chapters before terms and functions of the same name. An extract shows what a page says in
+// words: not the questions of the chapter before, which wait in it unseen, nor hidden code, figures, formulas.
 addEventListener("DOMContentLoaded", () => {
   if (typeof Search === "undefined") return;
-  Scorer.objPrio = { 0: 5, 1: 0, 2: -5 };
-  const unseen = ".gf-recall, #jb-print-docs-body, details.hide, nav";
+  Object.assign(Scorer, { objNameMatch: 9, objPartialMatch: 4, objPrio: { 0: 5, 1: 0, 2: -5 } });
+  const unseen = ".gf-recall, #jb-print-docs-body, details.hide, nav, .gf-figure, div.math";
   const { htmlToText } = Search;
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");

@@ -1,4 +1,4 @@
-"""What keeps to its line on the site: a formula and its comma, a number and its %, short code."""
+"""What keeps to its line on the site: a formula and its comma, a number and its unit, short code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 CLOSING = re.compile(r"[.,:;!?)\]’”]+")
-PER_CENT = re.compile(r"(?<=\d) (?=%)")
+UNIT = re.compile(r"(?<=\d) (?=%|(?:[KMG]iB|nats?|bytes?|MFLOPs?)\b)")
 SHORT = 16  # characters: longer code may break where it has a space
 
 
@@ -21,7 +21,7 @@ class KeepTogether(SphinxPostTransform):
         """Change the page's text, short code and what follows a formula."""
         for text in list(self.document.findall(nodes.Text)):
             if not isinstance(text.parent, (nodes.literal, nodes.literal_block, nodes.math)):
-                hold_per_cent(text)
+                hold_unit(text)
         for code in self.document.findall(nodes.literal):
             if len(code.astext()) <= SHORT:
                 code["classes"].append("gf-keep")
@@ -29,9 +29,9 @@ class KeepTogether(SphinxPostTransform):
             hold_punctuation(formula)
 
 
-def hold_per_cent(text: nodes.Text) -> None:
-    """Put a space that does not break between a number and its per cent sign."""
-    held = PER_CENT.sub("\u00a0", text)
+def hold_unit(text: nodes.Text) -> None:
+    """Put a space that does not break between a number and its unit."""
+    held = UNIT.sub("\u00a0", text)
     if held != text:
         text.parent.replace(text, nodes.Text(held))
 
