@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from docutils import nodes
 
-from glassformer.site_typography import hold_unit, hold_punctuation
+from glassformer.site_typography import hold_punctuation, hold_unit
 
 
 def paragraph(*children) -> nodes.paragraph:

@@ -1,4 +1,4 @@
-"""What keeps to its line on the site: a formula and its comma, a number and its unit, short code."""
+"""What keeps to its line: a formula and its comma, a number and its unit, short code."""
 
 from __future__ import annotations
 
