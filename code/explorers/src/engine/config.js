@@ -208,6 +208,15 @@ function isPlain(value, depth) {
  * @returns {TransformerConfig}
  */
 export function parseConfig(text, name = "config.json") {
+  return new TransformerConfig(parseData(text, name));
+}
+
+/**
+ * Return what the text of a config.json holds, before it is looked at as a config.
+ * @param {string} text
+ * @param {string} [name] how sentences call the file
+ */
+export function parseData(text, name = "config.json") {
   if (typeof text !== "string") throw new Error(`${name} must be given as text.`);
   if (text.length > MAX_BYTES) {
     throw new Error(`${name} is larger than 64 KiB; a config needs less than 1 KiB.`);
@@ -223,7 +232,7 @@ export function parseConfig(text, name = "config.json") {
     throw new Error(`${name} is not JSON: ${error.message}.`);
   }
   for (const [key, value] of members(text)) checkWritten(key, value, name);
-  return new TransformerConfig(data);
+  return data;
 }
 
 /** Throw an Error for a whole number written as 32.0 or 1e3: Python reads those as no whole number. */

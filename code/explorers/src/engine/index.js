@@ -1,4 +1,4 @@
-/** The engine: both models in float64, as in Python, without PyTorch. */
+/** The engine: both models in float64, as in Python, without PyTorch, and models of the reader's own. */
 
 export * from "./tensor.js";
 export * from "./arithmetic.js";
@@ -12,3 +12,5 @@ export * from "./adam.js";
 export * from "./training.js";
 export * from "./transformer.js";
 export * from "./sampling.js";
+export * from "./bytepair.js";
+export * from "./trained.js";

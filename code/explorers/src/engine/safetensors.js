@@ -23,7 +23,7 @@ export function readSafetensors(file) {
     if (start + end > bytes.length) broken(`${name} ends behind the end of the file`);
     const numbers = bytes.slice(start + entry.data_offsets[0], start + end).buffer;
     const data = entry.dtype === "F64" ? new Float64Array(numbers) : new Float32Array(numbers);
-    tensors[name] = { shape: entry.shape, data: Float64Array.from(data) };
+    tensors[name] = { shape: entry.shape, data: new Float64Array(data) };
   }
   if (start + end !== bytes.length) broken("it has bytes that belong to no tensor");
   return tensors;
@@ -70,7 +70,7 @@ function inOrder(header) {
 
 /** Throw an Error unless a header entry is sound and starts where the one before it ended. */
 function check({ dtype, shape, data_offsets: [from, to] }, name, end) {
-  if (!Object.hasOwn(BYTES, dtype)) {
+  if (typeof dtype !== "string" || !Object.hasOwn(BYTES, dtype)) {
     throw new Error(`The tensor ${name} is of type ${dtype}; the engine reads F32 and F64.`);
   }
   if (!areSizes(shape)) broken(`the shape of ${name} is not a list of sizes`);
