@@ -111,6 +111,11 @@ def test_a_link_out_is_listed_with_its_page(tmp_path):
     assert "https://example.org/a?b=1&c=2" in links_to_check(site)
 
 
+def test_a_publisher_is_not_asked():
+    assert asked("https://doi.org/10.1109/a") == "https://doi.org/api/handles/10.1109/a"
+    assert asked("https://arxiv.org/abs/1706.03762") == "https://arxiv.org/abs/1706.03762"
+
+
 def test_the_check_sees_each_link_and_fails_on_a_dead_one(tmp_path):
     """The host cannot exist: the check must fail and name the link, with a network or without."""
     dead = "https://glass.invalid/a?b=1&c=2"
