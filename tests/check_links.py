@@ -25,7 +25,7 @@ linkcheck_report_timeouts_as_broken = True
 
 
 def asked(link: str) -> str:
-    """Return what is asked: of a DOI, whether it is registered, since publishers turn robots away."""
+    """Return what is asked: of a DOI, whether it exists, since publishers turn robots away."""
     return link.replace("https://doi.org/", "https://doi.org/api/handles/")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from check_links import linkcheck, links_to_check
+from check_links import asked, linkcheck, links_to_check
 from site_links import broken_links, malformed, outside_links
 
 PAGE = '<!doctype html><h1 id="top">t</h1><p id="part">p</p>'
