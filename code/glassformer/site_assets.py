@@ -17,6 +17,12 @@ MATHEMATICS, ICONS, UNSCRIPTED = "tex-svg.js", "icons.css", "unscripted.css"
 # browser may open no fonts.
 COMPONENTS = ("startup", "core", "input/tex-base", "input/tex/extensions/ams", "output/svg")
 COMPONENTS += ("output/svg/fonts/tex", "a11y/assistive-mml")
+# The page's words are painted before its formulas are drawn, which takes longer.
+WORDS_FIRST = """\
+MathJax.startup = Object.assign({ pageReady: () => new Promise((painted) =>
+  document.hidden ? painted() : requestAnimationFrame(() => setTimeout(painted)),
+).then(() => MathJax.startup.defaultPageReady()) }, MathJax.startup);
+"""
 ALPHABETS = ("normal", "italic", "bold", "boldItalic", "texCalligraphic", "texVariant")
 ALPHABETS += ("largeop", "smallop", "texSize3", "texSize4")
 # Of the letters that exist for mathematics alone: bold and italic, Latin and Greek.
@@ -32,7 +38,7 @@ def mathematics(es5: Path) -> str:
     """Return MathJax's components as one script, with the outlines that the book needs."""
     texts = {name: (es5 / f"{name}.js").read_text(encoding="utf-8") for name in COMPONENTS}
     texts["output/svg/fonts/tex"] = outlines(texts["output/svg/fonts/tex"])
-    return ";\n".join(texts.values())
+    return WORDS_FIRST + ";\n".join(texts.values())
 
 
 def outlines(font: str) -> str:
