@@ -7,6 +7,7 @@ the address that the setup cell names. `make launch` does the same with all note
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 from pathlib import Path
@@ -118,3 +119,17 @@ def test_binder_takes_pytorch_from_conda_and_nothing_from_pip():
         "pip install --no-deps --no-build-isolation -e ."
     ]
     assert os.access(ROOT / "binder/postBuild", os.X_OK)
+
+
+# The development container ------------------------------------------------------------------------
+
+
+def test_the_container_makes_the_book_and_asks_for_the_small_torch():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text("utf-8"))
+    make, target = container["postCreateCommand"].split()
+    assert make == "make" and f"\n{target}: " in (ROOT / "Makefile").read_text("utf-8")
+    assert re.fullmatch(r"python:3\.1[0-3]-\w+", container["image"])  # no host, git and make in it
+    (asked,) = container["secrets"]
+    assert container["remoteEnv"] == {asked: f"${{localEnv:{asked}}}"}
+    for told in ("README.md", ".github/workflows/book.yml"):
+        assert asked in (ROOT / told).read_text("utf-8")
