@@ -119,7 +119,7 @@ def glossary_entry(item: nodes.definition_list_item, named: dict[str, Entry]) ->
     term, definition = item[0], item[-1]
     fields = fields_of(definition)
     code = names_in(fields.get("code"))
-    row = next((named[name] for name in code if name in named), None)
+    rows = list({named[name].id: named[name] for name in code if name in named}.values())
     phrases = listed(term.astext(), ",")
     entry = Entry(
         id=term["ids"][0],
@@ -128,9 +128,10 @@ def glossary_entry(item: nodes.definition_list_item, named: dict[str, Entry]) ->
         code=code,
         phrases=counted(phrases, fields),
     )
-    if row:
-        entry.shape, entry.colour = row.shape, row.colour
-        shown = [nodes.math("", symbol) for symbol in row.symbols[:1]]
+    if rows:
+        entry.shape, entry.colour = rows[0].shape, rows[0].colour
+    if len(rows) == 1:  # what several symbols stand for has none of its own
+        shown = [nodes.math("", symbol) for symbol in rows[0].symbols[:1]]
         entry.title += [part for symbol in shown for part in (nodes.Text("  "), symbol)]
     return entry
 
