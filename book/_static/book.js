@@ -3,11 +3,16 @@
 // A page opened from disk may not fetch others: search then lists titles without their extracts.
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
-// A search lists chapters before terms and functions of the same name. An extract shows what a page says in
-// words: not the questions of the chapter before, which wait in it unseen, nor hidden code, figures, formulas.
+// A search lists chapters before functions of the same name: Sphinx takes these weights for its own.
+var Scorer = {
+  objNameMatch: 6, objPartialMatch: 3, objPrio: { 0: 5, 1: 0, 2: -5 }, objPrioDefault: 0,
+  title: 15, partialTitle: 7, term: 5, partialTerm: 2,
+};
+
+// A search's extract shows what a page says in words: not the questions of the chapter before, which wait
+// in it unseen, nor hidden code, figures, formulas.
 addEventListener("DOMContentLoaded", () => {
   if (typeof Search === "undefined") return;
-  Object.assign(Scorer, { objNameMatch: 9, objPartialMatch: 4, objPrio: { 0: 5, 1: 0, 2: -5 } });
   const unseen = ".gf-recall, #jb-print-docs-body, details.hide, nav, .gf-figure, div.math";
   const { htmlToText } = Search;
   Search.htmlToText = (html, anchor) => {

@@ -86,6 +86,14 @@ def test_search_extracts_show_what_a_page_says(visit, http_site):
     hidden = "tree instead of rocket"  # a question of the chapter before, which waits unseen
     assert hidden in whole and hidden not in extract
     assert "divides by the root mean square" in extract and r"\(" not in extract
+    page.wait_for_function("Search.hasIndex()")
+    order = page.evaluate(
+        "Search._performSearch(...Search._parseQuery('attention')).map((f) => f[1]).reverse()"
+    )
+    places = [
+        next(n for n, title in enumerate(order) if name in title) for name in ("Self-a", "glassf")
+    ]
+    assert places == sorted(places)  # the chapter before classes of the same name
 
 
 @pytest.mark.parametrize("theme", THEMES)
