@@ -128,7 +128,7 @@ def print_numbered(page, say: Callable[[str], None]) -> bytes:
     for printing in range(1, PASSES + 1):
         pdf = page.pdf(**PAPER)
         found = page_numbers(pdf)
-        say(f"printed, time {printing}: {max(found.values(), default=1)} pages or more")
+        say(f"printed, time {printing}: {len(found)} places found")
         if found == numbers:
             return pdf
         numbers = found
@@ -193,7 +193,8 @@ def main() -> None:
         write_pdf(given.site, given.target, say)
     except Unprintable as error:
         parser.exit(1, f"{error}\n")
-    say(f"{given.target}: {given.target.stat().st_size / 1e6:.1f} MB")
+    pages = given.target.read_bytes().count(b"/Type /Page\n")
+    say(f"{given.target}: {pages} pages, {given.target.stat().st_size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

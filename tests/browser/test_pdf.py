@@ -184,8 +184,10 @@ def test_its_contents_are_not_empty(printed):
     assert sum(level == 2 for level, *_ in titles) > 80
 
 
-def test_progress_is_told_page_by_page(printed):
-    assert re.search(r"\d s +04_attention: \d+ formulas drawn", printed[1].replace("  ", " "))
+def test_progress_is_told(printed):
+    book, said = printed
+    assert re.search(r"\d s +04_attention: \d+ formulas drawn\n", said)
+    assert f": {len(book.reader.pages)} pages, {len(book.bytes) / 1e6:.1f} MB\n" in said
 
 
 # A small book, and what goes wrong ---------------------------------------------------------------
@@ -309,6 +311,31 @@ def test_what_is_missing_is_said_in_one_sentence(tmp_path, chromium, said):
     run = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (1, said.format(tmp_path) + "\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_package_that_is_missing_is_named(site, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    with pytest.raises(site_pdf.Unprintable, match="needs pypdf: install it with `pip install py"):
+        site_pdf.write_pdf(site, tmp_path / "book.pdf", lambda text: None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_never_settle_are_given_up(monkeypatch):
+    class Restless:
+        pages = 0
+
+        def pdf(self, **paper):
+            self.pages += 1
+            return self.pages
+
+        def evaluate(self, script, numbers):
+            assert numbers == {"a": self.pages}
+
+    monkeypatch.setattr(site_pdf, "page_numbers", lambda pdf: {"a": pdf})
+    page = Restless()
+    with pytest.raises(site_pdf.Unprintable, match="page numbers do not settle"):
+        site_pdf.print_numbered(page, lambda text: None)
+    assert page.pages == site_pdf.PASSES
 
 
 # One page of the site ----------------------------------------------------------------------------
