@@ -1,7 +1,8 @@
 """What a cell prints, on the site: its pieces joined as they were printed.
 
 A kernel sends printed text in pieces, cut wherever its clock says. MyST-NB ends each piece with a
-line break, so that a cut in front of one would show as an empty line, on one build and not the next.
+line break, so that a cut in front of one would show as an empty line, in one build and not in the
+next.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ def test_letters_stand_beside_the_arrows(rope):
         """(part) => [...part.querySelectorAll(".gfx-rope-dial svg")].map((dial) => {
           const number = (e, name) => Number(e.getAttribute(name));
           const solid = [...dial.querySelectorAll("line:not([stroke-dasharray])")];
-          const letters = [...dial.querySelectorAll("text")].map((e) => [number(e, "x"), number(e, "y")]);
+          const place = (e) => [number(e, "x"), number(e, "y")];
+          const letters = [...dial.querySelectorAll("text")].map(place);
           const middle = number(dial, "width") / 2;
           const far = ([x, y], line) => {
             const [a, b] = [number(line, "x2") - middle, number(line, "y2") - middle];
