@@ -85,13 +85,16 @@ def is_outside(link: str) -> bool:
     return bool(re.match(r"[a-z][a-z0-9+.-]*:|//", link, re.I)) and not link.startswith("data:")
 
 
-def broken_links(site: Path) -> list[str]:
-    """Return a line for every link inside the site that leads to no file or to no anchor of it."""
+def broken_links(site: Path, base: str = "/") -> list[str]:
+    """Return a line for every link inside the site that leads to no file or to no anchor of it.
+
+    Links from a host's root, as a page not found has them, begin with `base`.
+    """
     pages, broken = pages_of(site), []
     for path, page in pages.items():
         for holder, link in dict.fromkeys(page.links):
             if not is_outside(link) and not link.startswith(("data:", "javascript:")):
-                fault = dead(site, path, link, pages)
+                fault = dead(site, path, re.sub(f"^{re.escape(base)}", "/", link), pages)
                 broken += [f"{path.name}: {holder}={link!r}: {fault}"] if fault else []
         twice = {anchor for anchor in page.anchors if page.anchors.count(anchor) > 1}
         broken += [f"{path.name}: two elements are called {anchor!r}" for anchor in sorted(twice)]

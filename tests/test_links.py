@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
+from chapters import ROOT
 from check_links import asked, linkcheck, links_to_check
+from glassformer.repository import address_of
+from glassformer.site_address import pages_address
 from site_links import broken_links, malformed, outside_links
 
 PAGE = '<!doctype html><h1 id="top">t</h1><p id="part">p</p>'
 
 
 def test_every_link_inside_the_site_leads_somewhere(site):
-    assert broken_links(site) == []
+    address = pages_address(address_of(ROOT))
+    assert broken_links(site, urlsplit(address).path or "/") == []
 
 
 def test_every_link_out_of_the_site_is_well_formed(site):
@@ -63,6 +69,11 @@ def test_a_good_link_passes(tmp_path, good):
 def test_a_broken_link_is_found(tmp_path, bad, fault):
     found = broken_links(small(tmp_path, bad))
     assert len(found) == 1 and fault in found[0]
+
+
+def test_links_from_a_hosts_root_begin_with_the_sites_path(tmp_path):
+    site = small(tmp_path, '<a href="/course/other.html">a</a>')
+    assert broken_links(site, "/course/") == [] and len(broken_links(site)) == 1
 
 
 def test_a_style_sheet_that_asks_for_what_is_not_there_is_found(tmp_path):

@@ -12,7 +12,7 @@ from browsing import DESK, PHONE, THEMES, axe, look, no_sideways_scroll, served
 from PIL import Image
 
 from chapters import CHAPTERS, ROOT
-from glassformer.repository import Address
+from glassformer.repository import Address, address_of
 from glassformer.site_address import CARD_ALT, LENGTH, checked, pages_address, shortened
 from small_site import small_site
 
@@ -60,15 +60,16 @@ def test_an_address_that_is_none_is_refused(wrong):
         checked(wrong)
 
 
-# Without one -------------------------------------------------------------------------------------
+# With or without ---------------------------------------------------------------------------------
 
 TAGS = r'rel="canonical"|property="og:|name="twitter:'
 
 
-def test_without_an_address_no_page_names_the_site(site):
-    for page in site.rglob("*.html"):
-        assert not re.search(TAGS, page.read_text(encoding="utf-8")), page.name
-    assert not (site / "sitemap.xml").exists() and not (site / "_static/card.png").exists()
+def test_only_with_an_address_pages_name_the_site(site):
+    known = bool(pages_address(address_of(ROOT)))
+    for page in (site / "book").glob("*.html"):
+        assert bool(re.search(TAGS, page.read_text(encoding="utf-8"))) == known, page.name
+    assert (site / "sitemap.xml").exists() == (site / "_static/card.png").exists() == known
 
 
 def test_every_page_of_the_book_describes_itself(site):
