@@ -10,16 +10,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
+from glassformer import cli_models, generation
 from glassformer.cli import app
 from glassformer.generation import generate
-from glassformer.models import TransformerConfig
-from glassformer.pretraining import PROMPT, STATE, load_trained
+from glassformer.models import Transformer, TransformerConfig
+from glassformer.pretraining import PROMPT, STATE, Run, load_trained
 
 START = [sys.executable, "-c", "from glassformer.cli import app; app()"]
 DESIGN = TransformerConfig(
@@ -81,17 +83,19 @@ def test_a_seed_gives_the_same_text_and_another_another(folder):
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_the_text_streams():
-    """A model that takes long to write shows its first words before its last are there."""
-    from glassformer import generation
+def test_the_text_streams(monkeypatch):
+    """A token is there before the next one is chosen."""
+    chosen: list[int] = []
+    choose = generation.choose
 
-    picked: list[int] = []
-    model = generation.Transformer(DESIGN).eval()
-    for i in generation.stream(model, [1, 2], 40, temperature=1.0):
-        picked.append(i)
-        if len(picked) == 3:
-            break
-    assert len(picked) == 3 and all(0 <= i < DESIGN.vocab_size for i in picked)
+    def noted(*given, **choices):
+        chosen.append(choose(*given, **choices).item())
+        return torch.tensor(chosen[-1:])
+
+    monkeypatch.setattr(generation, "choose", noted)
+    ids = generation.stream(Transformer(DESIGN).eval(), [1, 2], 40, temperature=1.0)
+    for written in (1, 2, 3):
+        assert next(ids) == chosen[-1] and len(chosen) == written
 
 
 @pytest.mark.parametrize("prompt", ["Call me", "The whale", "“Aye, aye!”—"])
@@ -168,6 +172,18 @@ def test_ctrl_c_ends_between_steps_and_the_same_command_goes_on(tmp_path):
         told = process.stdout.read()
     assert process.returncode == 130 and told.endswith("goes on from here.\n")
     assert (tmp_path / STATE).exists() and not (tmp_path / "model.safetensors").exists()
+
+
+def test_ctrl_c_on_a_full_disk_does_not_say_that_it_goes_on(tmp_path, monkeypatch):
+    def full(run):
+        raise ValueError("training.safetensors cannot be written: No space left on device.")
+
+    DESIGN.to_json(tmp_path / "config.json")
+    monkeypatch.setattr(Run, "save", full)
+    monkeypatch.setattr(cli_models, "_stoppable", lambda: nullcontext(lambda: True))
+    done = call("train", tmp_path, "--steps", 400)
+    assert done.exit_code == 2 and "No space left on device" in done.output
+    assert "goes on from here" not in done.output
 
 
 def test_on_a_terminal_a_bar_tells_loss_speed_and_time_left(tmp_path):

@@ -146,6 +146,31 @@ def test_the_loss_held_out_counts_each_token_once(begin, corpus):
     assert len(nats) > len(ids) - T - 1
 
 
+def test_a_window_longer_than_a_step_is_looked_through_as_it_is_trained(begin):
+    longer = dataclasses.replace(SMALL, max_seq_len=512)
+    run, seen = begin(config=longer), []
+    run.model.register_forward_pre_hook(lambda model, given: seen.append(given[0].shape[1]))
+    run.advance()
+    run.held_out_loss()
+    assert set(seen) == {SHORT.tokens}
+
+
+def test_a_pytorch_without_the_fused_optimiser_takes_the_same_steps(begin, at_once, monkeypatch):
+    AdamW = torch.optim.AdamW  # noqa: N806
+
+    def older(groups, fused=False, **choices):
+        if fused:
+            raise RuntimeError("`fused=True` requires tensors of supported devices")
+        return AdamW(groups, **choices)
+
+    monkeypatch.setattr(torch.optim, "AdamW", older)
+    run = ended(begin())
+    losses = [entry["held_out_loss"] for entry in run.progress.history]
+    assert losses == pytest.approx(
+        [entry["held_out_loss"] for entry in at_once.progress.history], abs=1e-3
+    )
+
+
 def test_training_learns(begin):
     history = ended(begin(recipe=Recipe(steps=60, tokens=512))).progress.history
     losses = [entry["held_out_loss"] for entry in history]
@@ -333,6 +358,20 @@ def test_a_broken_checkpoint_is_refused_in_a_sentence(begin, tmp_path, content):
     (tmp_path / STATE).write_bytes(whole[:-5] if content is None else content)
     with refused("is damaged", "Begin anew with --fresh"):
         begin()
+
+
+def test_a_checkpoint_that_cannot_be_opened_says_why(begin, tmp_path, monkeypatch):
+    begin().save()
+
+    def forbidden(path, *how):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(type(tmp_path), "open", forbidden)
+    with refused("training.safetensors cannot be read", os.strerror(errno.EACCES)):
+        begin()
+    monkeypatch.undo()
+    with refused("cannot be read", "a folder"):
+        pretraining._read_state(tmp_path)
 
 
 @linux

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -52,8 +52,12 @@ def train(
         config = TransformerConfig.from_json(folder / "config.json")
         run = pretraining.open_run(config, folder, pretraining.Recipe(steps, seed=seed), fresh)
         _say(console, _introduction(run))
-        with _stoppable() as stopped, _shown(console, run) as (told, looked):
-            for loss in pretraining.train(run, looked):
+        with (
+            _stoppable() as stopped,
+            _shown(console, run) as (told, looked),
+            closing(pretraining.train(run, looked)) as losses,  # closed, it saves
+        ):
+            for loss in losses:
                 told(loss)
                 if stopped():
                     break

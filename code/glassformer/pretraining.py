@@ -28,7 +28,7 @@ from .generation import generate
 from .models import Transformer
 from .models.fused import fuse
 from .novel import load_novel, split_novel
-from .refusals import need_whole
+from .refusals import need_regular, need_whole
 
 STATE, TOKENIZER, HISTORY = "training.safetensors", "tokenizer.json", "history.json"
 PROMPT = "The whale"  # what a sample begins with
@@ -128,9 +128,7 @@ class Run:
         matrices = [p for p in self.model.parameters() if p.dim() > 1]
         gains = [p for p in self.model.parameters() if p.dim() == 1]  # of the norms: not decayed
         groups = [{"params": matrices}, {"params": gains, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(
-            groups, lr=0.0, betas=recipe.betas, weight_decay=recipe.weight_decay, fused=True
-        )
+        self.optimiser = _adamw(groups, recipe)
 
     @property
     def tokens_per_step(self) -> int:
@@ -178,7 +176,8 @@ class Run:
     @torch.no_grad()
     def held_out_loss(self) -> float:
         """Return the mean loss over the text held out, window by window, in nats per token."""
-        ids, T = self.corpus.held_out, min(self.config.max_seq_len, len(self.corpus.held_out) - 1)
+        ids = self.corpus.held_out
+        _, T = self.recipe.batch(min(self.config.max_seq_len, len(ids) - 1))
         summed, count = 0.0, 0
         for rows in _windows(ids, T).split(max(1, self.recipe.tokens // T)):  # [B, T + 1]
             summed += self._loss(rows[:, :-1], rows[:, 1:]).item() * len(rows)
@@ -239,8 +238,17 @@ class Run:
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
 
 
+def _adamw(groups: list[dict], recipe: Recipe) -> torch.optim.AdamW:
+    """Return AdamW, in one call for all weights where this PyTorch can do that."""
+    choices = {"lr": 0.0, "betas": recipe.betas, "weight_decay": recipe.weight_decay}
+    try:
+        return torch.optim.AdamW(groups, **choices, fused=True)
+    except RuntimeError:  # before 2.4 no processor could
+        return torch.optim.AdamW(groups, **choices)
+
+
 def _windows(ids: Tensor, T: int) -> Tensor:
-    """Return ids [M] as rows [R, T + 1] that share their ends: each token is a target once."""
+    """Return ids [M] as rows [R, T + 1] that share their ends; what fills no row is left out."""
     return ids.unfold(0, T + 1, T)
 
 
@@ -273,7 +281,9 @@ def _digest(tensors: dict[str, Tensor]) -> str:
 
 def _read_state(path: Path) -> tuple[dict[str, Tensor], dict]:
     """Return a checkpoint's tensors and what it says of itself; ValueError if it is damaged."""
+    need_regular(path, "read")
     try:
+        path.open("rb").close()  # whatever forbids that, safetensors calls the file missing
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["run"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
