@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chapters import CHAPTERS, ROOT
 from glassformer.checkpoints import load_baby_groot, load_tiny
-from glassformer.site_terms import CHAPTER, Entry, Uses, listed, plain_symbol, plural
+from glassformer.site_terms import CHAPTER, Entry, Uses, in_letters, listed, plain_symbol, plural
 from glassformer.trace import trace
 
 PAGES = ["index", *(path.stem for path in CHAPTERS)]
@@ -493,6 +493,19 @@ def test_every_entry_is_used_and_every_link_arrives(site):
     }
     assert targets == set(notation()) and linked <= targets | {"ch-notation"}
     assert {id_ for id_ in targets if id_.startswith("term-")} - linked == set()
+
+
+@every_page
+def test_a_formula_that_is_a_link_has_a_name_in_letters(site, page):
+    links = re.findall(r'<a class="gf-term gf-term-math"[^>]*>', html_of(site, page))
+    assert all(re.search(r' aria-label="[^"{}\\]+"', link) for link in links)
+    assert links or page in ("index",)
+
+
+def test_a_formula_is_said_in_letters():
+    assert in_letters(r"\lvert V \rvert = 24") == "| V | = 24"
+    assert in_letters(r"H_{\text{out}} = \operatorname{LayerNorm}(R_2)") == "H_out = LayerNorm(R_2)"
+    assert in_letters(r"\hat{m}\,\tau") == "hat m tau"
 
 
 def test_what_counts_is_not_shown_in_the_glossary(site):

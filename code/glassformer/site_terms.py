@@ -188,6 +188,14 @@ def plain_symbol(latex: str) -> str:
     return re.sub(r"[{}\s]", "", re.sub(r"\\[lr]vert\b", "|", latex))
 
 
+def in_letters(latex: str) -> str:
+    """Return a formula in plain letters: a link's name, since its drawing has none."""
+    latex = re.sub(r"\\(text|mathrm|operatorname)\b|\\[,;!: ]", "", latex)
+    latex = re.sub(r"\\[lr]vert\b", "|", latex)
+    latex = re.sub(r"\\(?:var)?([A-Za-z]+)", r" \1 ", latex)
+    return " ".join(re.sub(r"[{}]", "", latex).split())
+
+
 class Uses:
     """Finds uses of the entries in words, in formulas and among names of the code."""
 
@@ -394,8 +402,11 @@ def visit_term(translator, node: term_node) -> None:
     """Open a link that is described by its card."""
     kind = "" if isinstance(node[0], nodes.Text) else f" gf-term-{node[0].tagname}"
     href = html.escape(node["refuri"])
+    name = (
+        f' aria-label="{html.escape(in_letters(node.astext()))}"' if kind.endswith("math") else ""
+    )
     translator.body.append(
-        f'<a class="gf-term{kind}" href="{href}" aria-describedby="{node["card"]}">'
+        f'<a class="gf-term{kind}" href="{href}"{name} aria-describedby="{node["card"]}">'
     )
 
 
