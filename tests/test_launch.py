@@ -11,6 +11,7 @@ import json
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -19,7 +20,8 @@ from packaging.utils import canonicalize_name
 
 from chapters import CHAPTERS, ROOT, read
 from fresh import URL, Environment, binder_requirements, empty_copy, published
-from glassformer.repository import address_of, setup_lines
+from glassformer.repository import Address, address_of, setup_lines
+from glassformer.site_launch import add_buttons
 
 EXERCISES = sorted((ROOT / "exercises").glob("[0-9]*.ipynb"))
 RUN = [CHAPTERS[3], *EXERCISES]  # the suite runs the other chapters with the package installed
@@ -51,6 +53,17 @@ def test_every_notebook_has_the_one_setup_text(address):
             first = next(c for c in read(notebook).cells if c.cell_type == "code")
             assert first.source.startswith(f"{lines}\n\n"), notebook
     assert f"git+{URL}@main" in lines
+
+
+@pytest.mark.parametrize("colab, menus", [("", []), ("https://colab.example", ["launch-buttons"])])
+def test_where_every_service_is_turned_off_no_page_has_a_menu_of_them(colab, menus):
+    config = SimpleNamespace(
+        glassformer_address=Address("https://github.com/ada/course", colab=colab)
+    )
+    context = {"header_buttons": [], "page_source_suffix": ".ipynb"}
+    add_buttons(SimpleNamespace(config=config), "book/01_data", "page.html", context, None)
+    labels = [button["label"] for button in context["header_buttons"]]
+    assert labels == [*menus, "source-repository-button"]
 
 
 def test_without_an_address_the_cell_says_what_to_do_and_installs_nothing(environment, tmp_path):

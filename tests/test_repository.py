@@ -129,13 +129,26 @@ def test_a_service_has_a_plain_address_too(key, service):
         address_in({"repository": {"url": URL}, "launch_buttons": {key: service}})
 
 
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("title: a\nrepository: [", "_config.yml is no YAML from line 2 on"),
+        ("a: b: c", "_config.yml is no YAML from line 1 on"),
+        ("title: \x00", "a character that YAML forbids"),
+        ("", "holds no settings"),
+        (f"repository: {URL}", "`repository` of _config.yml holds no settings but 'https://"),
+        (f"repository: {{url: '{URL}'}}\nlaunch_buttons: [a]", "`launch_buttons` of _config.yml"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_told_in_a_sentence(tmp_path, text, told):
+    (tmp_path / "_config.yml").write_text(text, encoding="utf-8")
+    with refused(told):
+        address_of(tmp_path)
+
+
 def test_settings_without_an_address_have_none(tmp_path):
     assert address_in({}) is None and address_of(tmp_path) is None
     assert address_in({"repository": {"url": "", "branch": "main"}}) is None
-    for broken in ("repository: [", "a: b: c"):
-        (tmp_path / "_config.yml").write_text(broken)
-        with refused("_config.yml", "line"):
-            address_of(tmp_path)
 
 
 # Where it leads ----------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from docutils import nodes
+from docutils.utils import new_document
 
-from glassformer.site_typography import hold_punctuation, hold_unit
+from glassformer.site_typography import KeepTogether, hold_punctuation, hold_unit
 
 
 def paragraph(*children) -> nodes.paragraph:
@@ -47,3 +48,13 @@ def test_a_number_keeps_its_unit():
     text = paragraph("86.5 % of i, a % b, 2 GiB of 16 rows, 5 bytestreams")
     hold_unit(text[0])
     assert text.astext() == "86.5\u00a0% of i, a % b, 2\u00a0GiB of 16 rows, 5 bytestreams"
+
+
+@pytest.mark.parametrize(
+    "kind", [nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw]
+)
+def test_what_is_no_prose_stays_as_it_was_written(kind):
+    document = new_document("page")
+    document += [paragraph("5 % here"), kind("", "5 % there")]
+    KeepTogether(document).run()
+    assert document[0].astext() == "5\u00a0% here" and document[1].astext() == "5 % there"

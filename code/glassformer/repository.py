@@ -121,7 +121,7 @@ def _shown(text: str) -> str:
 
 def address_in(settings: dict[str, Any]) -> Address | None:
     """Return the address that the book's settings hold, if they hold one."""
-    given, launch = settings.get("repository") or {}, settings.get("launch_buttons") or {}
+    given, launch = (_below(settings, key) for key in ("repository", "launch_buttons"))
     if not given.get("url"):
         return None
     services = {key: str(launch.get(f"{name}_url") or "").rstrip("/") for key, name in _KEYS}
@@ -129,6 +129,17 @@ def address_in(settings: dict[str, Any]) -> Address | None:
 
 
 _KEYS = (("binder", "binderhub"), ("colab", "colab"), ("hub", "jupyterhub"))
+
+
+def _below(settings: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the settings that stand below one of the book's settings."""
+    held = settings.get(key) or {}
+    if not isinstance(held, dict):
+        raise ValueError(
+            f"`{key}` of {CONFIG} holds no settings but {_shown(str(held))}: put each in a line "
+            "of its own below it, as `  name: value`."
+        )
+    return held
 
 
 def address_of(course: Path) -> Address | None:
@@ -141,10 +152,15 @@ def _settings(text: str) -> dict[str, Any]:
     import yaml
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        settings = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1
         raise ValueError(f"{CONFIG} is no YAML from line {line} on: mend it there.") from None
+    except yaml.YAMLError:
+        raise ValueError(f"{CONFIG} holds a character that YAML forbids: take it out.") from None
+    if not isinstance(settings, dict):
+        raise ValueError(f"{CONFIG} holds no settings: put them there, as `name: value`.")
+    return settings
 
 
 # Write -------------------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ def add_buttons(app, pagename: str, templatename: str, context: dict, doctree) -
     if context.get("page_source_suffix") == ".ipynb":
         links = address.launchers(f"{pagename}.ipynb")
         launch = [link_button(name, link, f"Open this chapter in {name}") for name, link in links]
-        buttons.insert(0, group("launch-buttons", "fas fa-rocket", "Open and run", launch))
+        if launch:
+            buttons.insert(0, group("launch-buttons", "fas fa-rocket", "Open and run", launch))
     source = link_button("", address.url, "Source repository") | {
         "icon": repository_icon(address.url)
     }

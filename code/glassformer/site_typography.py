@@ -20,7 +20,7 @@ class KeepTogether(SphinxPostTransform):
     def run(self) -> None:
         """Change the page's text, short code and what follows a formula."""
         for text in list(self.document.findall(nodes.Text)):
-            if not isinstance(text.parent, (nodes.literal, nodes.literal_block, nodes.math)):
+            if not isinstance(text.parent, (nodes.literal, nodes.math, nodes.FixedTextElement)):
                 hold_unit(text)
         for code in self.document.findall(nodes.literal):
             if len(code.astext()) <= SHORT:
