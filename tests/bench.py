@@ -6,9 +6,10 @@
 `decode` compares `generate` with Hugging Face's on the same weights; `length` compares writing with
 and without a cache; `train` compares training a design with Hugging Face's model; `check` takes how
 long the exercises' checks need to answer; `page` compares training in JavaScript with the same in
-PyTorch; `events` takes how long an explorer needs to answer its reader; `weight` compares a page's
-bytes, and when it can be read, with the same chapter under Jupyter Book's own settings; `book`
-times `make book` on a copy, cold and after a change to one chapter; `suite` times `make test`.
+PyTorch, and times a design of two million parameters there; `events` takes how long an explorer
+needs to answer its reader; `weight` compares a page's bytes, and when it can be read, with the same
+chapter under Jupyter Book's own settings; `book` times `make book` on a copy, cold and after a
+change to one chapter; `suite` times `make test`.
 Repetitions take turns, so that a busy moment meets both sides.
 """
 
@@ -32,6 +33,7 @@ GOAL_DECODE, GOAL_COLD, GOAL_CHAPTER, GOAL_SUITE = 2.5, 90, 20, 8 * 60  # times 
 GOAL_WEIGHT, GOAL_READABLE = 1_000_000, 1.0  # bytes; seconds
 GOAL_TRAIN = 1  # times Hugging Face's tokens per second
 GOAL_EVENT, GOAL_CHECK = 16, 200  # milliseconds: one frame; a check after the first
+GOAL_OWN = 10  # milliseconds a token that a reader's own model writes in a page
 
 
 def in_turns(runs: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
@@ -306,6 +308,23 @@ def page(repetitions: int) -> None:
     )
     print(
         f"{'traced pass':>12} {ms:>7.3f} ms of the tiny model, 16 tokens   < 1 ms {verdict(ms < 1)}"
+    )
+    own_model()
+
+
+def own_model() -> None:
+    """Time a design of two million parameters in JavaScript: its files, a prompt, writing on."""
+    from test_engine import EXPLORERS, LARGEST, Fixtures, node, write_trained
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_trained(Fixtures(Path(folder)))
+        run = node(EXPLORERS / "test" / "bench_own.js", fixtures=Path(folder))
+    took = json.loads(run.stdout)
+    ms = took["decode"]
+    print(
+        f"{'own model':>12} {ms:>7.2f} ms a token, {LARGEST.num_params():,} parameters, "
+        f"fastest {took['fastest']:.2f}; files {took['opening']:.0f}, 64 tokens read in "
+        f"{took['prefill']:.0f} ms   < {GOAL_OWN} ms {verdict(ms < GOAL_OWN)}"
     )
 
 
