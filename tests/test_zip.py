@@ -43,6 +43,15 @@ def test_the_same_site_gives_the_same_file(tmp_path):
     assert (tmp_path / "two.zip").read_bytes() != one
 
 
+def test_a_place_that_cannot_be_written_is_told_in_a_sentence(tmp_path):
+    site = small_site(tmp_path / "site")
+    target = site / "index.html" / "site.zip"  # below a file
+    command = [sys.executable, "-m", "glassformer.site_zip", str(site), str(target)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 1 and run.stderr.startswith(f"{target} cannot be written: ")
+    assert run.stderr.count("\n") == 1
+
+
 def test_without_a_site_it_says_what_to_do(tmp_path):
     command = [sys.executable, "-m", "glassformer.site_zip", str(tmp_path), str(tmp_path / "x.zip")]
     run = subprocess.run(command, capture_output=True, text=True)

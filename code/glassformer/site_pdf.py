@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import re
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .chromium import MISSING, find_chromium
+from .config import write_atomically
 
 TITLE, AUTHOR = "The Glass Transformer", "The Glass Transformer authors"
 PLACE = "_book_as_one_page.html"  # where the book's page seems to be: nothing is written there
@@ -173,9 +173,11 @@ def write_pdf(site: Path, target: Path, say: Callable[[str], None]) -> None:
     except ImportError as error:
         needed = f"`make pdf` needs {error.name}: install it with `pip install {error.name}`."
         raise Unprintable(needed) from None
-    unfinished = target.with_name(target.name + ".part")
-    unfinished.write_bytes(book_pdf(site, program, say))
-    os.replace(unfinished, target)
+    pdf = book_pdf(site, program, say)
+    try:
+        write_atomically(target, pdf)
+    except ValueError as error:
+        raise Unprintable(str(error)) from None
 
 
 def main() -> None:

@@ -6,10 +6,12 @@ A reader unpacks it and opens it from disk. The same site gives the same file, b
 from __future__ import annotations
 
 import argparse
-import os
+import io
 import re
 import zipfile
 from pathlib import Path
+
+from .config import write_atomically
 
 FOLDER = "the-glass-transformer"
 README = "Open index.html in a browser: the whole book works from this folder, without a network.\n"
@@ -24,14 +26,13 @@ def zip_site(site: Path, target: Path) -> None:
         name = path.relative_to(site).as_posix()
         if path.is_file() and name not in NOT_READ and not UNUSED.search(name):
             files[name] = path.read_bytes()
-    unfinished = target.with_name(target.name + ".part")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             member = zipfile.ZipInfo(f"{FOLDER}/{name}", (2000, 1, 1, 0, 0, 0))
             member.compress_type, member.create_system = zipfile.ZIP_DEFLATED, 3
             member.external_attr = 0o100644 << 16
             archive.writestr(member, content)
-    os.replace(unfinished, target)
+    write_atomically(target, packed.getvalue())
 
 
 def main() -> None:
@@ -42,7 +43,10 @@ def main() -> None:
     given = parser.parse_args()
     if not (given.site / "index.html").is_file():
         parser.exit(1, f"There is no built site in {given.site}: run `make book`.\n")
-    zip_site(given.site, given.target)
+    try:
+        zip_site(given.site, given.target)
+    except ValueError as error:
+        parser.exit(1, f"{error}\n")
     print(f"{given.target}: {given.target.stat().st_size / 1e6:.1f} MB")
 
 

@@ -320,6 +320,15 @@ def test_a_package_that_is_missing_is_named(site, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_place_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(site_pdf, "book_pdf", lambda *given: b"%PDF")
+    (tmp_path / "file").touch()
+    with pytest.raises(site_pdf.Unprintable, match="book.pdf cannot be written: "):
+        site_pdf.write_pdf(tmp_path, tmp_path / "file" / "book.pdf", lambda text: None)
+    site_pdf.write_pdf(tmp_path, tmp_path / "book.pdf", lambda text: None)
+    assert (tmp_path / "book.pdf").read_bytes() == b"%PDF"
+
+
 def test_numbers_that_never_settle_are_given_up(monkeypatch):
     class Restless:
         pages = 0
