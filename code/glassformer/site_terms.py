@@ -182,17 +182,20 @@ def plain_copy(node: nodes.Element) -> list[nodes.Node]:
 # What counts as a use -----------------------------------------------------------------------------
 
 
+def unset(latex: str) -> str:
+    """Return a formula without the commands that only choose type, spaces or bars."""
+    latex = re.sub(r"\\(text|mathrm|operatorname)\b|\\[,;!: ]", "", latex)
+    return re.sub(r"\\[lr]vert\b", "|", latex)
+
+
 def plain_symbol(latex: str) -> str:
     """Return a formula without what only spaces or groups it, so that spellings compare."""
-    latex = re.sub(r"\\(text|mathrm|operatorname)\b|\\[,;!: ]", "", latex)
-    return re.sub(r"[{}\s]", "", re.sub(r"\\[lr]vert\b", "|", latex))
+    return re.sub(r"[{}\s]", "", unset(latex))
 
 
 def in_letters(latex: str) -> str:
     """Return a formula in plain letters: a link's name, since its drawing has none."""
-    latex = re.sub(r"\\(text|mathrm|operatorname)\b|\\[,;!: ]", "", latex)
-    latex = re.sub(r"\\[lr]vert\b", "|", latex)
-    latex = re.sub(r"\\(?:var)?([A-Za-z]+)", r" \1 ", latex)
+    latex = re.sub(r"\\(?:var)?([A-Za-z]+)", r" \1 ", unset(latex))
     return " ".join(re.sub(r"[{}]", "", latex).split())
 
 
