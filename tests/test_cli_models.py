@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,7 @@ def call(*arguments):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """Return a folder with a trained design, and what was printed meanwhile."""
-    folder = tmp_path_factory.mktemp("trained")
+    folder = tmp_path_factory.mktemp("my design")
     DESIGN.to_json(folder / "config.json")
     done = call("train", folder, "--steps", 4)
     assert done.exit_code == 0, done.output
@@ -54,7 +55,8 @@ def test_training_tells_how_it_goes(shared):
     folder, told = shared
     assert f"{DESIGN.num_params():,} parameters" in told and "tokens of Moby-Dick in 260" in told
     assert "step 4 of 4" in told and "bits per letter" in told and f"'{PROMPT}" in told
-    assert "Trained. Let it write" in told
+    command = shlex.split(told.partition("Trained. Let it write: glassformer ")[2])
+    assert call(*command, "--tokens", 5).output.startswith("Call me")
     files = {"config.json", "model.safetensors", "tokenizer.json", "history.json", STATE}
     assert {path.name for path in folder.iterdir()} == files
 
@@ -184,6 +186,14 @@ def test_ctrl_c_on_a_full_disk_does_not_say_that_it_goes_on(tmp_path, monkeypatc
     done = call("train", tmp_path, "--steps", 400)
     assert done.exit_code == 2 and "No space left on device" in done.output
     assert "goes on from here" not in done.output
+
+
+def test_ctrl_c_in_the_last_step_lets_it_finish(tmp_path, monkeypatch):
+    DESIGN.to_json(tmp_path / "config.json")
+    monkeypatch.setattr(cli_models, "_stoppable", lambda: nullcontext(lambda: True))
+    done = call("train", tmp_path, "--steps", 1)
+    assert done.exit_code == 0 and "Trained." in done.output
+    assert (tmp_path / "model.safetensors").exists()
 
 
 def test_on_a_terminal_a_bar_tells_loss_speed_and_time_left(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -59,14 +60,15 @@ def train(
         ):
             for loss in losses:
                 told(loss)
-                if stopped():
+                if stopped() and not run.finished:
                     break
     except ValueError as cannot:
         refuse(cannot)
     if not run.finished:
         _say(console, "Stopped; the same command goes on from here.")
         raise typer.Exit(130)
-    _say(console, f'Trained. Let it write: glassformer generate "Call me" --folder {folder}')
+    where = shlex.quote(str(folder))
+    _say(console, f'Trained. Let it write: glassformer generate "Call me" --folder {where}')
 
 
 def generate(
