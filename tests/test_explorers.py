@@ -50,6 +50,7 @@ from glassformer.explorers import (
     KvCache,
     Matmul,
     Modern,
+    Reader,
     Rope,
     Sampling,
     Tokens,
@@ -68,7 +69,7 @@ from glassformer.training import last_token_logits
 from test_book import run_nbval
 
 NAMES = "tokens training embedding attention block sampling everything modern rope matmul"
-NAMES = [*NAMES.split(), "kv-cache", "designer"]
+NAMES = [*NAMES.split(), "kv-cache", "designer", "reader"]
 WITH_MODEL = {name: kind for name, kind in EXPLORERS.items() if {"groot", "tiny"} & set(kind.needs)}
 
 every = pytest.mark.parametrize("kind", EXPLORERS.values(), ids=EXPLORERS)
@@ -104,7 +105,7 @@ def row(name: str, values) -> list[str]:
 # State ------------------------------------------------------------------------------------------
 
 
-def test_there_are_twelve():
+def test_there_are_thirteen():
     assert list(EXPLORERS) == NAMES
 
 
@@ -428,6 +429,21 @@ def test_kv_cache_in_words():
     chunks = config.multiplications(2) + config.multiplications(1, past=2)
     assert ["on", f"{first:,}", f"{chunks:,}", "192"] in lines(KvCache(chunk=2))
     assert "writes 14 tokens" in KvCache(new_tokens=64).text()  # what fits the window
+
+
+def test_reader_in_words():
+    seen, words = tiny_trace("the dog ran on"), cat_vocabulary().words
+    explorer = Reader(prompt="the dog ran on", query=2, layer=1, temperature=0.5)
+    for head, values in enumerate(seen["layers.1.attention"][:, 2, :3]):
+        line = ["head", str(head), *map(told, values.tolist())]
+        assert line in lines(explorer)
+    shares = next_token_probabilities(seen["logits"][2], 0.5)
+    for word, value in zip(words, shares.tolist(), strict=True):
+        assert [word, told(100 * value, 1), "%"] in lines(explorer)
+    numbers = load_tiny().config.kv_cache_values(4)
+    assert f"holds 4 of 16 tokens, {numbers} numbers" in explorer.text()
+    greedy = lines(Reader(prompt="the dog ran on", query=2, temperature=0))
+    assert [words[seen["logits"][2].argmax()], "100.0", "%"] in greedy
 
 
 def test_designer_in_words():

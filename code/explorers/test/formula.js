@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 const SIGNS = [
-  [/−/g, "-"], [/·/g, "*"], [/²/g, "**2"], [/\^/g, "**"], [/√(\d+)/g, "Math.sqrt($1)"], [/√\(/g, "Math.sqrt("],
+  [/e\^/g, "Math.E**"], [/−/g, "-"], [/·/g, "*"], [/²/g, "**2"], [/\^/g, "**"], [/√(\d+)/g, "Math.sqrt($1)"], [/√\(/g, "Math.sqrt("],
   [/ln\(/g, "Math.log("], [/(cos|sin)\(/g, "Math.$1("],
 ];
 
@@ -11,7 +11,7 @@ const SIGNS = [
 export function worked(parts) {
   const text = parts.map((part) => (typeof part === "string" ? part : part.fold ? written(part.fold) : `(${valueOf(part)})`)).join("");
   const formula = SIGNS.reduce((said, [sign, meant]) => said.replace(sign, meant), text);
-  assert.match(formula, /^(?:[-+*/() \d.e]|Infinity|Math\.(?:sqrt|log|cos|sin))+$/, `no formula: ${formula}`);
+  assert.match(formula, /^(?:[-+*/() \d.e]|Infinity|Math\.(?:sqrt|log|cos|sin|E))+$/, `no formula: ${formula}`);
   return Function(`return ${formula}`)();
 }
 

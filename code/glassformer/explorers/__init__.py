@@ -15,6 +15,7 @@ from .instruments import (
     KvCache,
     Matmul,
     Modern,
+    Reader,
     Rope,
     Sampling,
     Tokens,
@@ -36,6 +37,7 @@ EXPLORERS: dict[str, type[Explorer]] = {
         Matmul,
         KvCache,
         Designer,
+        Reader,
     )
 }
 

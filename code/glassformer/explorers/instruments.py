@@ -1,4 +1,4 @@
-"""The twelve explorers: the state of each, and what it says where it cannot run."""
+"""The explorers: the state of each, and what it says where it cannot run."""
 
 from __future__ import annotations
 
@@ -879,3 +879,51 @@ class Designer(Explorer):
             "norms": (2 * c.n_layers + 1) * c.dim,
             "output head": 0 if c.tie_word_embeddings else c.vocab_size * c.dim,
         }
+
+
+class Reader(Explorer):
+    """A model at work: the reader's own, once its files are dropped, until then the tiny one."""
+
+    title = "A model of your own, at work"
+    invites = (
+        "you drop the files of a model that you trained, let it write token by token, and see what "
+        "may come next, where every head looks and how the cache fills."
+    )
+    family = "llama"
+    needs = ("tiny",)
+    reads = "tiny"
+
+    LONGEST = 512  # tokens of a text
+
+    explorer = named("reader")
+    prompt = text("the cat sat")  # of the course's model
+    own_prompt = text("The whale")  # of the reader's own, which no notebook knows
+    written = whole(0, 0, LONGEST)
+    temperature = real(0.8, 0.0, 2.0)
+    seed = whole(0, 0, 2**31 - 1)
+    layer = whole(0, 0, 63)
+    query = whole(LONGEST, 0, LONGEST)  # LONGEST: the last token, whichever that is
+
+    def _told(self) -> list[str]:
+        model, ids = self._model_of("tiny"), self._ids(self.prompt)
+        seen, words = trace(model, ids), [self.vocabulary.words[i] for i in ids]
+        t, layer = min(self.query, len(ids) - 1), min(self.layer, model.config.n_layers - 1)
+        shares = self._shares(seen["logits"][t])
+        rows = [[self.vocabulary.words[i], share(shares[i])] for i in ranked(shares)]
+        attention = seen[f"layers.{layer}.attention"][:, t, : t + 1]
+        heads = [f"head {head}" for head in range(len(attention))]
+        held = model.config.kv_cache_values(len(ids))
+        return [
+            f"The model reads “{self._said}”. At temperature {self.temperature:g} the token after "
+            f"“{words[t]}”, position {t}, is drawn from:",
+            table(["next", "share"], rows),
+            f"From there the heads of block {layer} look at:",
+            grid(attention, heads, words[: t + 1]),
+            f"Its cache holds {len(ids)} of {model.config.max_seq_len} tokens, {held:,} numbers.",
+        ]
+
+    def _shares(self, logits: Tensor) -> Tensor:
+        """Return what the next token is drawn from; at temperature 0 the likeliest has it all."""
+        if self.temperature == 0:
+            return F.one_hot(logits.argmax(), len(logits)).to(logits)
+        return next_token_probabilities(logits, self.temperature)

@@ -3,6 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { useId } from "../kit/ids.js";
 import { parseConfig } from "../engine/index.js";
+import { decoded } from "../files.js";
 import { BUDGET, Design, FIELDS, PRESETS, preset } from "../design.js";
 import { Button, Copy, Figures, Frame, Row, Switch, Value, count, flag, number, percent, real, whole } from "../kit/index.js";
 
@@ -274,14 +275,6 @@ async function opened(file) {
     return { fields: { ...fields, n_kv_heads: config.kv_heads, extra: config.extra }, message: `${name} is loaded.` };
   } catch (error) {
     return { message: error.message };
-  }
-}
-
-function decoded(buffer, name) {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(buffer);
-  } catch {
-    throw new Error(`${name} is not UTF-8 text; save it as UTF-8.`);
   }
 }
 

@@ -5,3 +5,4 @@ export { rope } from "./rope.jsx";
 export { matmul } from "./matmul.jsx";
 export { kvCache } from "./kv-cache.jsx";
 export { designer } from "./designer.jsx";
+export { reader } from "./reader.jsx";
