@@ -275,8 +275,8 @@ def test_what_cannot_be_rewritten_is_named_and_nothing_is_written(course):
 
 def test_a_write_that_fails_leaves_the_old_file(course, monkeypatch):
     before = files(course)
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
+    with refused("cannot be written: disk full"):
         set_address(course, URL)
     assert files(course) == before
     monkeypatch.undo()

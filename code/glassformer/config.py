@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
 import tempfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -233,17 +234,21 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, then rename it; ValueError if it cannot be written."""
+    """Write a file under a temporary name, then rename it; ValueError if it cannot be written.
+
+    A file that was there keeps its permissions.
+    """
     temporary = None
     try:
         need_regular(path, "written")
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
         temporary = None
     except OSError as error:

@@ -8,14 +8,14 @@ address nothing is installed from anywhere, and no launch button is shown.
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
+
+from .config import write_atomically
 
 CONFIG = "_config.yml"
 READMES = ("README.md", "exercises/README.md")
@@ -250,21 +250,8 @@ def set_address(course: Path, url: str = "") -> list[str]:
     texts = derived(course, with_address(config, url) if url else config)
     changed = [p for p, text in texts.items() if p.read_text(encoding="utf-8") != text]
     for path in reversed(changed):
-        write_whole(path, texts[path])
+        write_atomically(path, texts[path].encode())
     return [path.relative_to(course).as_posix() for path in changed]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file by a new text at once, or not at all."""
-    handle, unfinished = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(unfinished, path.stat().st_mode)
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
 
 
 def main() -> None:
