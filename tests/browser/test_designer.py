@@ -13,6 +13,7 @@ from instrument import SITES, opener
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import TINY_CONFIG
+from glassformer.huggingface import llama_config
 from glassformer.milestones import M1_BUDGET, judge_m1
 from glassformer.models import TransformerConfig
 
@@ -300,20 +301,29 @@ def test_a_bad_file_gives_a_sentence_and_changes_nothing(designer, kind):
     shares_config(BOOK["many words"], part)
 
 
-def test_a_file_can_be_dropped(designer):
+DROP = """(zone, files) => {
+  const dataTransfer = new DataTransfer();
+  for (const [name, text] of files)
+    dataTransfer.items.add(new File([text], name, { type: "application/json" }));
+  for (const type of ["dragover", "drop"])
+    zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true }));
+}"""
+
+
+def test_a_file_can_be_dropped_alone_or_with_a_trained_models_others(designer):
     part = designer()
-    text = json.dumps(BOOK["long memory"].to_dict())
-    part.get_by_role("group", name="config.json").evaluate(
-        """(zone, text) => {
-          const dataTransfer = new DataTransfer();
-          dataTransfer.items.add(new File([text], "dropped.json", { type: "application/json" }));
-          for (const type of ["dragover", "drop"])
-            zone.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true }));
-        }""",
-        text,
-    )
+    zone, design = part.get_by_role("group", name="config.json"), BOOK["long memory"]
+    zone.evaluate(DROP, [["dropped.json", json.dumps(design.to_dict())]])
     expect(part.get_by_text("dropped.json is loaded.")).to_be_visible()
-    shares_config(BOOK["long memory"], part)
+    shares_config(design, part)
+    part.get_by_role("button", name="Reset").click()
+    text = json.dumps(llama_config(design))  # as export writes it
+    others = [["tokenizer.json", "{}"], ["model.safetensors", "x"]]
+    zone.evaluate(DROP, [*others, ["config.json", text]])
+    expect(part.get_by_text("config.json is loaded.")).to_be_visible()
+    shares_config(
+        replace(design, ffn_dim_multiplier=1.5 * design.ffn_hidden_dim / design.dim), part
+    )
 
 
 # As a reader ---------------------------------------------------------------------------------

@@ -205,10 +205,11 @@ function isPlain(value, depth) {
  * Return the config that the text of a config.json holds; an Error says in a sentence what is wrong.
  * @param {string} text
  * @param {string} [name] how sentences call the file
+ * @param {function(object): TransformerConfig} [read] makes the config of the file's data
  * @returns {TransformerConfig}
  */
-export function parseConfig(text, name = "config.json") {
-  return new TransformerConfig(parseData(text, name));
+export function parseConfig(text, name = "config.json", read = (data) => new TransformerConfig(data)) {
+  return read(parseData(text, name));
 }
 
 /**

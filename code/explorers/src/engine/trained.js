@@ -38,8 +38,7 @@ const LLAMA_ENDS = { tok_embeddings: "model.embed_tokens", norm: "model.norm", o
  */
 export function readTrained({ config: text, weights, tokenizer: pieces }) {
   const data = parseData(text);
-  const isLlama = data?.model_type === "llama" && !Object.hasOwn(data, "dim");
-  const config = isLlama ? llamaConfig(data) : new TransformerConfig(data);
+  const config = configOf(data), isLlama = isLlamas(data);
   const size = config.numParams();
   if (size > MOST_PARAMS) {
     throw new Error(
@@ -56,6 +55,19 @@ export function readTrained({ config: text, weights, tokenizer: pieces }) {
   const tensors = readSafetensors(weights);
   const model = new Transformer(withRoom(config), isLlama ? fromLlama(tensors, config) : tensors);
   return { model, tokenizer, config };
+}
+
+/**
+ * Return the config that a config.json's data describes, under the course's names or a LLaMA's.
+ * @param {Object<string, *>} data
+ * @returns {TransformerConfig}
+ */
+export function configOf(data) {
+  return isLlamas(data) ? llamaConfig(data) : new TransformerConfig(data);
+}
+
+function isLlamas(data) {
+  return data?.model_type === "llama" && !Object.hasOwn(data, "dim");
 }
 
 /** Return a config with a window for which a page has room; nothing else depends on the window. */

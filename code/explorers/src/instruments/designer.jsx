@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { useId } from "../kit/ids.js";
-import { parseConfig } from "../engine/index.js";
+import { configOf, parseConfig } from "../engine/index.js";
 import { decoded } from "../files.js";
 import { BUDGET, Design, FIELDS, PRESETS, preset } from "../design.js";
 import { Button, Copy, Figures, Frame, Row, Switch, Value, count, flag, number, percent, real, whole } from "../kit/index.js";
@@ -234,7 +234,8 @@ function File({ config, news, tell, take }) {
   const drop = (event) => {
     event.preventDefault();
     setOver(false);
-    open(event.dataTransfer.files[0]);
+    const files = [...event.dataTransfer.files]; // perhaps a trained model's, all of them
+    open(files.find(({ name }) => name === "config.json") ?? files[0]);
   };
   const drag = (event) => {
     event.preventDefault();
@@ -270,7 +271,7 @@ async function opened(file) {
   const name = file.name.slice(0, 60);
   try {
     if (file.size > LONGEST) throw new Error(`${name} is larger than 64 KiB; a config needs less than 1 KiB.`);
-    const config = parseConfig(decoded(await file.arrayBuffer(), name), name);
+    const config = parseConfig(decoded(await file.arrayBuffer(), name), name, configOf);
     const fields = Object.fromEntries(FIELDS.map((field) => [field, config[field]]));
     return { fields: { ...fields, n_kv_heads: config.kv_heads, extra: config.extra }, message: `${name} is loaded.` };
   } catch (error) {
