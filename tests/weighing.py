@@ -22,10 +22,9 @@ from glassformer.chromium import find_chromium
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = re.compile(r"\.(?:html|js|css|json|svg|txt)$")  # what servers compress; fonts, pictures are
-JSDELIVR = re.compile(r"https://cdn\.jsdelivr\.net/npm/((?:@[^/]+/)?[^/@]+)@([^/]+)/([^?]+)")
-REQUIRE = re.compile(
-    r"https://cdnjs\.cloudflare\.com/ajax/libs/require\.js/([\d.]+)/require\.min\.js"
-)
+# Where on their hosts the stock page's CDNs keep a package's file.
+PACKAGED = re.compile(r"https://[^/]+/npm/((?:@[^/]+/)?[^/@]+)@([^/]+)/([^?]+)")
+REQUIRE = re.compile(r"https://[^/]+/ajax/libs/require\.js/([\d.]+)/require\.min\.js")
 STOCK_CONFIG = """\
 title: Stock
 execute: {execute_notebooks: "off"}
@@ -73,7 +72,7 @@ class Packages:
 
     def file(self, url: str) -> bytes | None:
         """Return what a CDN has at an address, or nothing if that is not known."""
-        if found := JSDELIVR.fullmatch(url.partition("?")[0]):
+        if found := PACKAGED.fullmatch(url.partition("?")[0]):
             name, version, path = found.groups()
         elif found := REQUIRE.fullmatch(url):
             name, version, path = "requirejs", found[1], "require.js"
