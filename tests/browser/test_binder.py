@@ -8,6 +8,7 @@ from lab import READY, START, running_lab
 from chapters import ROOT, read
 from fresh import Environment, binder_requirements, copy_course
 
+IN_VIEW = "(name) => globalThis.jupyterapp?.shell.currentWidget?.context?.path === name"
 # Runs the notebook in view, and returns what its code cells show as text, or an error's name.
 RUN_ALL = """async () => {
   const { commands, shell } = jupyterapp;
@@ -35,6 +36,8 @@ def binder(tmp_path_factory):
 @pytest.mark.parametrize("name", ["book/01_data.ipynb", "exercises/01_data.ipynb"])
 def test_a_notebook_opens_and_runs_there(binder, visit, name):
     page = visit(f"{binder.address}/lab/tree/{name}?token={binder.token}")  # Binder's own link
+    # What was open before opens again, and may be in view first.
+    page.wait_for_function(IN_VIEW, arg=name, timeout=1000 * START)
     page.wait_for_function(READY, timeout=1000 * START)
     shown = page.evaluate(RUN_ALL)
     code = [cell for cell in read(ROOT / name).cells if cell.cell_type == "code"]
