@@ -155,22 +155,6 @@ def test_a_window_longer_than_a_step_is_looked_through_as_it_is_trained(begin):
     assert set(seen) == {SHORT.tokens}
 
 
-def test_a_pytorch_without_the_fused_optimiser_takes_the_same_steps(begin, at_once, monkeypatch):
-    AdamW = torch.optim.AdamW  # noqa: N806
-
-    def older(groups, fused=False, **choices):
-        if fused:
-            raise RuntimeError("`fused=True` requires tensors of supported devices")
-        return AdamW(groups, **choices)
-
-    monkeypatch.setattr(torch.optim, "AdamW", older)
-    run = ended(begin())
-    losses = [entry["held_out_loss"] for entry in run.progress.history]
-    assert losses == pytest.approx(
-        [entry["held_out_loss"] for entry in at_once.progress.history], abs=1e-3
-    )
-
-
 def test_training_learns(begin):
     history = ended(begin(recipe=Recipe(steps=60, tokens=512))).progress.history
     losses = [entry["held_out_loss"] for entry in history]

@@ -128,7 +128,9 @@ class Run:
         matrices = [p for p in self.model.parameters() if p.dim() > 1]
         gains = [p for p in self.model.parameters() if p.dim() == 1]  # of the norms: not decayed
         groups = [{"params": matrices}, {"params": gains, "weight_decay": 0.0}]
-        self.optimiser = _adamw(groups, recipe)
+        self.optimiser = torch.optim.AdamW(
+            groups, lr=0.0, betas=recipe.betas, weight_decay=recipe.weight_decay, fused=True
+        )
 
     @property
     def tokens_per_step(self) -> int:
@@ -236,15 +238,6 @@ class Run:
             if kind == "optimiser":
                 state.setdefault(int(place[0]), {})[place[1]] = tensor.clone()
         self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
-
-
-def _adamw(groups: list[dict], recipe: Recipe) -> torch.optim.AdamW:
-    """Return AdamW, in one call for all weights where this PyTorch can do that."""
-    choices = {"lr": 0.0, "betas": recipe.betas, "weight_decay": recipe.weight_decay}
-    try:
-        return torch.optim.AdamW(groups, **choices, fused=True)
-    except RuntimeError:  # before 2.4 no processor could
-        return torch.optim.AdamW(groups, **choices)
 
 
 def _windows(ids: Tensor, T: int) -> Tensor:
