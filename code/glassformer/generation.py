@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -108,9 +108,8 @@ def generate(
     A row that has written stop_id repeats it until all rows have. BabyGrootGPT has no cache and
     sees its last max_len tokens; a Transformer's prompt and new tokens must fit its window.
     """
-    _check_choices(temperature, top_k, top_p)
+    pick = _picker(temperature, top_k, top_p, generator)
     prompt, batched = _as_batch(ids)  # [B, T]
-    pick = partial(choose, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
     new = _write(model, prompt, max_new_tokens, pick, stop_id, use_cache)
     text = torch.cat((prompt, *(token[:, None] for token in new)), dim=1)  # [B, T + new]
     return text if batched else text[0]
@@ -131,8 +130,7 @@ def stream(
     later half, so that the text may be of any length.
     """
     need_kind(model, Transformer, "stream needs a Transformer")
-    _check_choices(temperature, top_k, top_p)
-    pick = partial(choose, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+    pick = _picker(temperature, top_k, top_p, generator)
     window = model.config.max_seq_len
     text = list(ids)[-window:]
     while max_new_tokens > 0:
@@ -144,6 +142,15 @@ def stream(
         text = text[-max(1, window // 2) :]
 
 
+def _picker(
+    temperature: float, top_k: int | None, top_p: float | None, generator: torch.Generator | None
+) -> Callable[[Tensor], Tensor]:
+    """Return the function from logits [B, V] to tokens [B] that these choices make."""
+    _check_choices(temperature, top_k, top_p)
+    need_kind(generator, (torch.Generator, type(None)), "Chance comes from a torch.Generator")
+    return partial(choose, temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+
+
 def _write(
     model, prompt: Tensor, max_new_tokens: int, pick, stop_id: int | None, use_cache: bool
 ) -> Iterator[Tensor]:
@@ -151,8 +158,6 @@ def _write(
     need_kind(model, (BabyGrootGPT, Transformer), "generate needs a BabyGrootGPT or a Transformer")
     check_ids(prompt, model.vocab_size, room=prompt.shape[1], window=prompt.shape[1])
     _check_lengths(model, max_new_tokens, stop_id)
-    generator = pick.keywords["generator"]
-    need_kind(generator, (torch.Generator, type(None)), "Chance comes from a torch.Generator")
     step = _next_logits(model, prompt, max_new_tokens, use_cache)
     new = prompt
     done = torch.zeros(len(prompt), dtype=torch.bool, device=prompt.device)  # [B]

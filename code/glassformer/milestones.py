@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,16 +33,23 @@ def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     A file that cannot be read gives one finding. Sizes are judged by formula before anything is
     built, so no design, however large, costs memory or time.
     """
+    return _judge(path, _short_of_m1)
+
+
+def _judge(
+    path: str | os.PathLike[str], short_of: Callable[[TransformerConfig], list[str]]
+) -> list[str]:
+    """Return what keeps a config.json from a milestone: it cannot be read, or falls short."""
     path = as_path(path)
     try:
         config = TransformerConfig.from_json(path)
     except ValueError as error:
         return [f"{error}{_misplaced(path)}"]
-    findings = []
-    if config.num_params() > M1_BUDGET:
-        findings.append(_over_budget(config))
-    if config.max_seq_len < M1_BATCH[1]:
-        findings.append(_short_window(config, M1_BATCH[1]))
+    return short_of(config)
+
+
+def _short_of_m1(config: TransformerConfig) -> list[str]:
+    findings = _beyond_bounds(config, M1_BATCH[1])
     for field, bound in (
         ("vocab_size", M1_LARGEST_VOCABULARY),
         ("max_seq_len", M1_LONGEST_WINDOW),
@@ -61,14 +69,11 @@ def judge_m2(path: str | os.PathLike[str]) -> list[str]:
     Keys and values of a batch (8, 512) must take less than 8,000,000 bytes in float32, by a choice
     of n_kv_heads that stands in the file, and within M1's parameters.
     """
-    path = as_path(path)
-    try:
-        config = TransformerConfig.from_json(path)
-    except ValueError as error:
-        return [f"{error}{_misplaced(path)}"]
-    findings = [_over_budget(config)] if config.num_params() > M1_BUDGET else []
-    if config.max_seq_len < M2_BATCH[1]:
-        findings.append(_short_window(config, M2_BATCH[1]))
+    return _judge(path, _short_of_m2)
+
+
+def _short_of_m2(config: TransformerConfig) -> list[str]:
+    findings = _beyond_bounds(config, M2_BATCH[1])
     if config.n_kv_heads is None:
         findings.append(
             f"n_kv_heads is left open, so each of the {config.n_heads} query heads keeps keys and "
@@ -98,11 +103,15 @@ def _over_cache(config: TransformerConfig) -> str:
     )
 
 
-def _short_window(config: TransformerConfig, tokens: int) -> str:
-    return (
-        f"max_seq_len = {config.max_seq_len} is too short for {tokens} tokens: "
-        f"set it to {tokens} or more."
-    )
+def _beyond_bounds(config: TransformerConfig, tokens: int) -> list[str]:
+    """Say what both milestones ask: the budget, and a window for so many tokens."""
+    findings = [_over_budget(config)] if config.num_params() > M1_BUDGET else []
+    if config.max_seq_len < tokens:
+        findings.append(
+            f"max_seq_len = {config.max_seq_len} is too short for {tokens} tokens: "
+            f"set it to {tokens} or more."
+        )
+    return findings
 
 
 def design_started(path: str | os.PathLike[str]) -> bool:

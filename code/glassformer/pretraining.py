@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -132,6 +133,13 @@ class Run:
             groups, lr=0.0, betas=recipe.betas, weight_decay=recipe.weight_decay, fused=True
         )
 
+    @cached_property
+    def identity(self) -> dict:
+        """What makes this run this run, as JSON gives it back."""
+        text = hashlib.sha256(load_novel().encode()).hexdigest()
+        about = {"config": self.config.to_dict(), "recipe": asdict(self.recipe), "text": text}
+        return json.loads(json.dumps(about))
+
     @property
     def tokens_per_step(self) -> int:
         """Tokens that each step predicts, B · T."""
@@ -202,7 +210,7 @@ class Run:
         for i, memory in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{i}.{k}": v for k, v in memory.items()}
         tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
-        about = {**_identity(self.config, self.recipe), "progress": asdict(self.progress)}
+        about = {**self.identity, "progress": asdict(self.progress)}
         about |= {"threads": torch.get_num_threads(), "digest": _digest(tensors)}
         content = save(tensors, metadata={"run": json.dumps(about)})
         write_atomically(self.folder / STATE, content)
@@ -218,8 +226,7 @@ class Run:
         """Go on from what the folder holds; ValueError if it is damaged or another run's."""
         path = self.folder / STATE
         tensors, about = _read_state(path)
-        mine = _identity(self.config, self.recipe)
-        if other := _difference(about, mine):
+        if other := _difference(about, self.identity):
             raise ValueError(
                 f"{path} belongs to a run with {other}: change it back, begin anew with --fresh, "
                 "or train in another folder."
@@ -243,14 +250,6 @@ class Run:
 def _windows(ids: Tensor, T: int) -> Tensor:
     """Return ids [M] as rows [R, T + 1] that share their ends; what fills no row is left out."""
     return ids.unfold(0, T + 1, T)
-
-
-def _identity(config: TransformerConfig, recipe: Recipe) -> dict:
-    """Return what makes a run this run, as JSON gives it back."""
-    text = hashlib.sha256(load_novel().encode()).hexdigest()
-    return json.loads(
-        json.dumps({"config": config.to_dict(), "recipe": asdict(recipe), "text": text})
-    )
 
 
 def _difference(other: dict, mine: dict) -> str:

@@ -44,10 +44,18 @@ def _plot(title: str, x: str, y: str, height: float = HEIGHT) -> tuple[Figure, A
     return fig, ax
 
 
-def _level(ax: Axes, value: float, text: str, style: str | tuple, role: str = "muted") -> None:
-    """Draw a horizontal line across the axes and name it, with its value, at the right end."""
+def _level(
+    ax: Axes,
+    value: float,
+    text: str,
+    style: str | tuple,
+    role: str = "muted",
+    lift: float = 5,
+    end: str = "right",
+) -> None:
+    """Draw a horizontal line across the axes and name it, with its value, at one end."""
     ax.axhline(value, color=colour(role), lw=1.1, ls=style, zorder=1.5)
-    _note(ax, value, text, 5, role)
+    _note(ax, value, text, lift, role, end)
 
 
 def _note(
@@ -84,9 +92,8 @@ def training_curve(
     fig, ax = _plot(title, unit, "loss (nats)")
     sns.lineplot(x=np.arange(len(losses)), y=losses, ax=ax, color=colour("loss"), errorbar=None)
     _level(ax, round(start, 4), f"{start_name} = {number(start, 3)}: guessing", STYLES[2])
-    ax.axhline(round(floor, 4), color=colour("ink"), lw=1.1, ls=STYLES[1], zorder=1.5)
     text = f"floor {number(floor, 3)}: the best any model can do"
-    _note(ax, round(floor, 4), text, -14)
+    _level(ax, round(floor, 4), text, STYLES[1], "ink", lift=-14)
     if published:
         ring = {"ls": "", "marker": "o", "ms": 6, "mfc": "none", "mec": colour("ink")}
         ax.plot(list(published), array(list(published.values()), 4), label="published", **ring)
@@ -350,9 +357,8 @@ def learning_curves(
 def _baselines(ax: Axes, baselines: Mapping[str, float], end: str = "right") -> None:
     """Draw levels, named at one end: the lowest below its line, the others above."""
     for name, value in baselines.items():
-        ax.axhline(value, color=colour("muted"), lw=1.1, ls=STYLES[2], zorder=1.5)
         lift = -12 if value == min(baselines.values()) else 4
-        _note(ax, value, f"{name} {value:.2f}", lift, "muted", end)
+        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift, end=end)
 
 
 @drawn
