@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import nbformat
 import pytest
 
 from chapters import ROOT, read
+from glassformer.exercises import notebooks
 from glassformer.exercises.bank import chapter_exercises, chapters
 from glassformer.exercises.notebooks import is_current, notebook
 from glassformer.notebooks import execute
@@ -44,6 +46,32 @@ def write(folder, chapter, fill):
 def test_the_stored_notebook_is_current(chapter):
     path = FOLDER / f"{chapter.notebook}.ipynb"
     assert is_current(path, chapter), "run `make exercises`"
+
+
+@pytest.mark.parametrize("step", ["run", "store"])
+def test_a_run_that_was_stopped_leaves_the_notebooks_and_the_next_writes_them(
+    step, tmp_path, monkeypatch
+):
+    before = (FOLDER / "01_data.ipynb").read_text(encoding="utf-8")
+    outdated = before.replace("# Exercises 1", "# Exercise 1")
+    folder = tmp_path / "exercises"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns(".*", "*.py"))
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    (folder / "01_data.ipynb").write_text(outdated, encoding="utf-8")
+
+    def stopped(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed, pytest.raises(KeyboardInterrupt):
+        if step == "run":
+            changed.setattr(notebooks, "run", stopped)
+        else:
+            changed.setattr(os, "replace", stopped)
+        notebooks.write(folder)
+    assert (folder / "01_data.ipynb").read_text(encoding="utf-8") == outdated
+    assert {path.name for path in folder.iterdir()} <= {path.name for path in FOLDER.iterdir()}
+    assert notebooks.write(folder) == [folder / "01_data.ipynb"]
+    assert (folder / "01_data.ipynb").read_text(encoding="utf-8") == before
 
 
 def test_every_stored_notebook_belongs_to_a_chapter():

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import nbformat
 
+from .config import write_atomically
+
 NOTEBOOK_METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python", "pygments_lexer": "ipython3", "file_extension": ".py"},
@@ -51,22 +53,30 @@ def _merge_streams(outputs: list) -> list:
 
 def execute(path: Path, timeout: int = 300) -> bool:
     """Run every cell of the notebook from a fresh kernel and store it; True if the file changed."""
-    from nbclient import NotebookClient
-
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
-    client = NotebookClient(
+    run(notebook, path.parent, timeout)
+    store(notebook, path)
+    return path.read_text(encoding="utf-8") != before
+
+
+def run(notebook: nbformat.NotebookNode, folder: Path, timeout: int = 300) -> None:
+    """Run every cell from a fresh kernel that works in a folder."""
+    from nbclient import NotebookClient
+
+    NotebookClient(
         notebook,
         timeout=timeout,
         kernel_name="python3",
         record_timing=False,
         store_widget_state=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
-    client.execute()
-    after = nbformat.writes(normalise(notebook)) + "\n"
-    path.write_text(after, encoding="utf-8")
-    return after != before
+        resources={"metadata": {"path": str(folder)}},
+    ).execute()
+
+
+def store(notebook: nbformat.NotebookNode, path: Path) -> None:
+    """Write a notebook, whole or not at all."""
+    write_atomically(path, f"{nbformat.writes(normalise(notebook))}\n".encode())
 
 
 def main() -> None:

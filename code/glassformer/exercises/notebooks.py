@@ -8,7 +8,7 @@ from pathlib import Path
 
 import nbformat
 
-from ..notebooks import execute, normalise
+from ..notebooks import normalise, run, store
 from ..repository import Address, address_of, setup_lines
 from .bank import chapter_exercises, chapters
 from .definition import Chapter, Exercise
@@ -61,8 +61,8 @@ def write(folder: Path) -> list[Path]:
         path = folder / f"{chapter.notebook}.ipynb"
         if not is_current(path, chapter):
             written = notebook(chapter, address=address_of(folder.parent))
-            path.write_text(nbformat.writes(written) + "\n", encoding="utf-8")
-            execute(path)
+            run(written, folder)
+            store(written, path)
             changed.append(path)
     return changed
 
