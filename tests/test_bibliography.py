@@ -6,16 +6,20 @@ import re
 
 import pytest
 from pybtex.database import BibliographyData, parse_file, parse_string
+from pybtex.style.formatting.alpha import Style
 
 from chapters import CHAPTERS, ROOT, read
+from glassformer.site_citations import AuthorYearLabels
 
 VENUE = {
     "article": {"journal", "volume", "pages"},
     "inproceedings": {"booktitle"},
     "techreport": {"institution"},
+    "book": {"publisher"},
     "misc": set(),
 }
-FOUND_BY = {"pages", "doi", "howpublished", "institution"}  # or a number of arXiv in the note
+# Or a number of arXiv in the note.
+FOUND_BY = {"pages", "doi", "howpublished", "institution", "publisher"}
 
 
 def book_texts() -> list[str]:
@@ -109,3 +113,59 @@ def test_an_entry_that_nobody_could_find_is_found():
         '@misc{doe2020glass, title = {Glass}, author = {Doe, Ada}, year = {2020}, note = "draft"}'
     )
     assert faults(parse_string(bare, "bibtex")) == ["doe2020glass: nothing says where to find it"]
+
+
+def labels(entries: BibliographyData) -> dict[str, str]:
+    """Return what works are called, by key, in the bibliography's order."""
+    in_order = Style().sort(entries.entries.values())
+    called = AuthorYearLabels().format_labels(in_order)
+    return {entry.key: label for entry, label in zip(in_order, called, strict=True)}
+
+
+def test_no_two_works_are_called_the_same():
+    called = labels(parse_file(ROOT / "book/references.bib"))
+    assert len(set(called.values())) == len(called) > 30
+    assert called["touvron2023llama"] == "Touvron et al., 2023a"
+    assert called["touvron2023llama2"] == "Touvron et al., 2023b"
+    assert called["press2017using"] == "Press and Wolf, 2017"
+    assert called["rush2018annotated"] == "Rush, 2018"
+
+
+def test_letters_follow_the_order_of_the_bibliography_and_begin_anew_with_each_label():
+    works = [
+        ("b1", "Roe, B. and Poe, C.", "B", 2020),
+        ("a2", r"de la Tour{\'e}, Ada", "Z", 2020),
+        ("a1", r"de la Tour{\'e}, Ada", "A", 2020),
+        ("b2", "Roe, B. and Poe, D.", "B", 2020),
+        ("b3", "Roe, B. and Poe, D. and Moe, E.", "B", 2020),
+        ("a3", r"de la Tour{\'e}, Ada", "Z", 2021),
+    ]
+    text = "".join(
+        f"@misc{{{key}, author = {{{who}}}, title = {{{title}}}, year = {{{year}}}}}\n"
+        for key, who, title, year in works
+    )
+    assert labels(parse_string(text, "bibtex")) == {
+        "a1": "de la Touré, 2020a",
+        "a2": "de la Touré, 2020b",
+        "a3": "de la Touré, 2021",
+        "b1": "Roe and Poe, 2020a",
+        "b2": "Roe and Poe, 2020b",
+        "b3": "Roe et al., 2020",
+    }
+
+
+LISTED = re.compile(
+    r'<div class="citation" id="(\w+)"[^>]*>\s*<span class="label">(.*?)</span>\s*<p>'
+)
+CITED = re.compile(r'href="bibliography\.html#(\w+)" title="[^"]*">([^<]*)</a>')
+
+
+def test_chapters_call_a_work_what_the_bibliography_does(site):
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in site.glob("book/*.html")}
+    listed = LISTED.findall(pages["bibliography"])
+    called = {place: re.sub(r"<[^>]*>", "", label) for place, label in listed}
+    entries = parse_file(ROOT / "book/references.bib")
+    assert sorted(called.values()) == sorted(f"[{label}]" for label in labels(entries).values())
+    cited = [found for text in pages.values() for found in CITED.findall(text)]
+    assert len(cited) > 50
+    assert all(called[place] == f"[{label}]" for place, label in cited)

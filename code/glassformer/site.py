@@ -138,6 +138,7 @@ def setup(app) -> dict:
     """Register the extension with Sphinx."""
     from . import (
         site_address,
+        site_citations,
         site_explorers,
         site_launch,
         site_questions,
@@ -153,6 +154,7 @@ def setup(app) -> dict:
     site_streams.setup(app)
     site_launch.setup(app)
     site_address.setup(app)
+    site_citations.setup(app)
     site_typography.setup(app)
     app.connect("builder-inited", write_static_files)
     app.connect("build-finished", write_unscripted)
