@@ -18,7 +18,9 @@ from glassformer.exercises.bank import chapter_exercises, chapters
 from glassformer.exercises.notebooks import notebook
 
 FIRST = chapters()[0]
-GOOD = TransformerConfig(vocab_size=256, dim=32, n_layers=2, n_heads=4, max_seq_len=64)
+GOOD = TransformerConfig(
+    vocab_size=256, dim=32, n_layers=2, n_heads=4, n_kv_heads=2, max_seq_len=512
+)
 START = [sys.executable, "-c", "from glassformer.cli import app; app()"]
 
 
@@ -67,14 +69,25 @@ def test_the_command_is_installed():
 
 def test_a_good_design_has_status_0(design):
     done = run("grade", design)
-    assert done.returncode == 0 and "10 of 10 points" in done.stdout and not done.stderr
+    assert done.returncode == 0 and "15 of 15 points" in done.stdout and not done.stderr
 
 
 def test_a_wrong_design_has_status_1_and_says_what_to_change(design):
-    design.write_text(design.read_text().replace('"max_seq_len": 64', '"max_seq_len": 8'))
+    design.write_text(design.read_text().replace('"max_seq_len": 512', '"max_seq_len": 8'))
     done = run("grade", design)
-    assert done.returncode == 1 and "0 of 10 points" in done.stdout
-    assert "max_seq_len = 8 is too short" in done.stdout and "Traceback" not in done.stderr
+    assert done.returncode == 1 and "\n0 of 15 points" in done.stdout
+    assert done.stdout.count("max_seq_len = 8 is too short for") == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_design_for_the_first_milestone_alone_has_its_points(design):
+    design.write_text(design.read_text().replace('"n_kv_heads": 2', '"n_kv_heads": null'))
+    done = run("grade", design)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 1 and "10 of 15 points" in said
+    assert "✓ │ m1.design │ passed │ 10 of 10" in said
+    assert "· │ m2.cache │ not attempted │ 0 of 5" in said
+    assert "m2.cache to change: n_kv_heads is left open" in said
 
 
 def test_nothing_to_grade_has_status_2_and_one_line(tmp_path):
@@ -137,9 +150,9 @@ def test_a_class_has_a_progress_bar_on_a_terminal_and_plain_lines_elsewhere(desi
     plain = run(*arguments, tmp_path / "plain")
     assert plain.returncode == 0 and not plain.stderr and "\x1b" not in plain.stdout
     assert plain.stdout.startswith(
-        "1 of 2: ada\n2 of 2: ben\n2 submissions graded: 20 of 20 points"
+        "1 of 2: ada\n2 of 2: ben\n2 submissions graded: 30 of 30 points"
     )
     shown = on_a_terminal(*arguments, tmp_path / "shown")
     assert "━".encode() in shown and b"2/2" in shown and b"1 of 2" not in shown
     again = run(*arguments, tmp_path / "plain")
-    assert again.stdout.startswith("2 submissions graded, 2 of them before: 20 of 20 points")
+    assert again.stdout.startswith("2 submissions graded, 2 of them before: 30 of 30 points")

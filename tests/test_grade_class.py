@@ -39,8 +39,11 @@ from glassformer.grading.handed import pick_up
 from glassformer.grading.reports import write_reports
 from glassformer.grading.roster import read_roster
 from glassformer.grading.submission import Result, grade_submission
+from glassformer.milestones import MILESTONES
 
-GOOD = TransformerConfig(vocab_size=256, dim=32, n_layers=2, n_heads=4, max_seq_len=64)
+GOOD = TransformerConfig(
+    vocab_size=256, dim=32, n_layers=2, n_heads=4, n_kv_heads=2, max_seq_len=512
+)
 SMALL = min(chapters(), key=lambda chapter: len(chapter.order))  # the chapter quickest to grade
 FIRST = chapter_exercises(SMALL)[0]
 FULL = sum(e.points for e in chapter_exercises(SMALL))
@@ -199,6 +202,7 @@ def mixed(tmp_path_factory):
     }
     expected["design"] = alone(design(root / "alone" / "design"))
     expected["wide"] = alone(design(root / "alone" / "wide", dim=1024))
+    expected["open"] = alone(design(root / "alone" / "open", n_kv_heads=None))
     for number in range(60 - HOSTILE):
         kind = list(expected)[number % len(expected)]
         shutil.copytree(root / "alone" / kind, root / "class" / f"{number:02} {kind}")
@@ -261,21 +265,24 @@ DESIGNS = {
     "good": {},
     "over the budget": {"dim": 1024, "n_layers": 8},
     "short": {"max_seq_len": 16},
+    "open": {"n_kv_heads": None},
 }
 
 
-def fresh_pytest(root: Path, folder: Path) -> tuple[float, bool]:
-    """Run the milestone's own test in a fresh process; return its seconds and whether it passes."""
+def fresh_pytest(root: Path, folder: Path) -> tuple[float, int]:
+    """Run the milestones' own tests in a fresh process; return its seconds and points."""
     course = root / f"course {folder.name}"
     shutil.copytree(ROOT / "tests/milestones", course / "tests/milestones")
     (course / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     shutil.copytree(folder, course / "checkpoints/myllm")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "tests/milestones"]
     start = time.perf_counter()
-    done = subprocess.run(
-        [*command, "tests/milestones/test_m01_config.py"], cwd=course, capture_output=True
-    )
-    return time.perf_counter() - start, done.returncode == 0
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    passed = dict(re.findall(r"(test_m0\d)_\w+\.py::\w+ (PASSED|FAILED)", done.stdout))
+    assert len(passed) == len(MILESTONES), done.stdout
+    points = {"test_m01": 10, "test_m02": 5}
+    return seconds, sum(points[test] for test, outcome in passed.items() if outcome == "PASSED")
 
 
 def test_three_hundred_designs_take_a_25th_of_a_pytest_each(tmp_path):
@@ -291,9 +298,9 @@ def test_three_hundred_designs_take_a_25th_of_a_pytest_each(tmp_path):
     students = json.loads((tmp_path / "out/results.json").read_text())["students"]
     assert len(students) == 300
     for student in students:
-        passed = sample[student["student"].rpartition(" ")[0]][1]
-        assert student["earned"] == (10 if passed else 0)
-    assert len({sample[kind][1] for kind in DESIGNS}) == 2  # some pass and some do not
+        kind = student["student"].rpartition(" ")[0]
+        assert student["earned"] == sample[kind][1]
+    assert {points for _, points in sample.values()} == {0, 10, 15}  # some pass and some do not
     each = sum(s for s, _ in sample.values()) / len(sample)
     print(
         f"{seconds:.1f} s for 300, {each:.1f} s for one fresh pytest: {300 * each / seconds:.0f}×"
@@ -546,10 +553,10 @@ def test_one_folder_is_one_student_and_the_rest_is_named(tmp_path):
 def test_a_student_with_two_submissions_is_asked_to_keep_one(designs, tmp_path):
     design(designs / "A (1)")
     results = graded(designs, tmp_path / "out")
-    assert [results[n]["earned"] for n in ("a", "A (1)", "b", "c")] == [0, 0, 10, 10]
+    assert [results[n]["earned"] for n in ("a", "A (1)", "b", "c")] == [0, 0, 15, 15]
     assert "several submissions of this student, a and A (1): keep one" in results["a"]["note"]
     shutil.rmtree(designs / "A (1)")
-    assert graded(designs, tmp_path / "out")["a"]["earned"] == 10
+    assert graded(designs, tmp_path / "out")["a"]["earned"] == 15
 
 
 def test_a_student_with_nothing_or_too_much_gets_a_line(designs, tmp_path):
@@ -560,7 +567,7 @@ def test_a_student_with_nothing_or_too_much_gets_a_line(designs, tmp_path):
     results = graded(designs, tmp_path / "out")
     assert "The folder holds nothing to grade" in results["none"]["note"]
     assert "more than 50 notebooks" in results["many"]["note"]
-    assert results["a"]["earned"] == 10
+    assert results["a"]["earned"] == 15
 
 
 def test_a_misplaced_design_is_told_without_this_machines_folders(designs, tmp_path):
@@ -629,7 +636,7 @@ def test_hostile_names_stay_text(tmp_path):
         rows = list(csv.DictReader(file))
     assert sorted(row["student"].removeprefix("'") for row in rows) == sorted(NAMES)
     assert not [row["student"] for row in rows if row["student"].strip()[0] in "=+-@"]
-    assert all(row["points"] == "10" and row["m1.design"] == "10" for row in rows)
+    assert all(row["points"] == "15" and row["m1.design"] == "10" for row in rows)
     page = (tmp_path / "out/index.html").read_text("utf-8")
     seen = Tags(page)
     assert not {"img", "script"} & set(seen.tags) and all(name in seen.text for name in NAMES)
@@ -668,6 +675,32 @@ def test_the_class_report_says_what_is_misunderstood_and_how_often(mixed):
     text = " ".join(Tags((out / "index.html").read_text("utf-8")).text.split())
     assert " ".join(mutant.message.split()) in text and f"{len(whose)} × " in text
     assert "seed" not in json.dumps(results)
+
+
+def test_a_class_of_designs_has_each_milestone_in_its_reports(tmp_path):
+    for name, change in {
+        "ada": {},
+        "ben": {"n_kv_heads": None},
+        "eva": {"dim": 96, "n_layers": 10},
+        "leo": {"max_seq_len": 8},
+    }.items():
+        design(tmp_path / "class" / name, **change)
+    students = graded(tmp_path / "class", tmp_path / "out")
+    with (tmp_path / "out/results.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    points = {name: (row["m1.design"], row["m2.cache"], row["of"]) for name, row in rows.items()}
+    assert points == {
+        "ada": ("10", "5", "15"),
+        "ben": ("10", "0", "15"),
+        "eva": ("10", "0", "15"),
+        "leo": ("0", "0", "15"),
+    }
+    told = json.loads((tmp_path / "out/results.json").read_text())["exercises"]
+    counts = {e["name"]: [e[s] for s in ("passed", "failed", "not attempted")] for e in told}
+    assert counts == {"m1.design": [3, 1, 0], "m2.cache": [1, 2, 1]}
+    page = (tmp_path / f"out/students/{students['ben']['slug']}.html").read_text("utf-8")
+    text = Tags(page).text
+    assert "m2.cache· not attempted0 of 5" in text and "n_kv_heads is left open" in text
 
 
 # Formats of platforms -----------------------------------------------------------------------------
@@ -776,7 +809,8 @@ def test_the_archive_for_gradescope_grades(tmp_path):
     (root / "run_autograder").write_text(script.replace("/autograder", str(root)))
     subprocess.run(["bash", root / "run_autograder"], check=True)
     data = json.loads((root / "results/results.json").read_text())
-    assert is_gradescope(data) and data["score"] == 10
+    assert is_gradescope(data) and data["score"] == 15
+    assert [test["name"] for test in data["tests"]] == ["m1.design", "m2.cache"]
 
 
 # The page for instructors -------------------------------------------------------------------------
@@ -819,7 +853,8 @@ def test_the_workflow_for_classroom_reports_what_the_reporter_reads(tmp_path):
         ["bash", "-e", "-c", command.replace("exercises", "checkpoints/myllm")],
         cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, check=True,
     )  # fmt: skip
-    assert is_classroom(json.loads(base64.b64decode(done.stdout)))
+    reported = json.loads(base64.b64decode(done.stdout))
+    assert is_classroom(reported) and reported["max_score"] == 15
 
 
 def test_every_command_of_the_page_is_one():

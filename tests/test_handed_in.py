@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
@@ -16,15 +17,15 @@ from glassformer.exercises.bank import chapters
 from glassformer.exercises.notebooks import notebook
 from glassformer.grading import reading
 from glassformer.grading.reading import Unreadable, read_notebook
-from glassformer.grading.submission import (
-    M1_POINTS,
-    NothingToGrade,
-    grade_config,
-    grade_submission,
-)
+from glassformer.grading.submission import NothingToGrade, grade_config, grade_submission
+from glassformer.milestones import M1, M2, MILESTONES
 
-GOOD = TransformerConfig(vocab_size=256, dim=32, n_layers=2, n_heads=4, max_seq_len=64)
+GOOD = TransformerConfig(
+    vocab_size=256, dim=32, n_layers=2, n_heads=4, n_kv_heads=2, max_seq_len=512
+)
+DESIGN_POINTS = M1.points + M2.points
 CELL = {"cell_type": "code", "source": "x = 1"}
+every_milestone = pytest.mark.parametrize("milestone", MILESTONES, ids=lambda m: m.name)
 FIRST = chapters()[0]
 
 
@@ -156,7 +157,7 @@ def points(folder: Path) -> dict[str, int]:
 
 def test_a_folder_is_graded_part_by_part(submission):
     full = sum(e.points for e in map(_exercise, FIRST.order))
-    assert points(submission) == {f"{FIRST.notebook}.ipynb": full, "config.json": M1_POINTS}
+    assert points(submission) == {f"{FIRST.notebook}.ipynb": full, "config.json": DESIGN_POINTS}
 
 
 def _exercise(name: str):
@@ -167,7 +168,7 @@ def _exercise(name: str):
 
 def test_a_broken_notebook_leaves_the_design_its_points(submission):
     (submission / f"{FIRST.notebook}.ipynb").write_bytes(b"")
-    assert points(submission) == {f"{FIRST.notebook}.ipynb": 0, "config.json": M1_POINTS}
+    assert points(submission) == {f"{FIRST.notebook}.ipynb": 0, "config.json": DESIGN_POINTS}
 
 
 def test_two_notebooks_of_a_chapter_are_not_guessed_between(submission):
@@ -226,49 +227,93 @@ CONFIGS = {
     "huge vocabulary of dim 2": (
         DESIGN.replace("256", "900000")
         .replace('"dim": 32', '"dim": 2')
-        .replace('"n_heads": 4', '"n_heads": 1')
+        .replace('heads": 4', 'heads": 1')
+        .replace('heads": 2', 'heads": 1')
         .encode(),
-        "vocab_size = 900,000 is more",
+        "parameters",
     ),
     "short window": (
-        DESIGN.replace('"max_seq_len": 64', '"max_seq_len": 31').encode(),
+        DESIGN.replace('"max_seq_len": 512', '"max_seq_len": 31').encode(),
         "max_seq_len",
     ),
 }
 
 
 @pytest.mark.parametrize(("content", "line"), CONFIGS.values(), ids=CONFIGS)
-def test_a_wrong_design_gets_its_line(tmp_path, content, line):
+@every_milestone
+def test_a_wrong_design_gets_its_line(tmp_path, milestone, content, line):
     path = tmp_path / "config.json"
     path.write_bytes(content)
-    result = grade_config(path, tmp_path)
+    result = grade_config(milestone, path, tmp_path)
     assert result.earned == 0 and result.status == "failed"
     assert any(line in text for _, text in result.remarks), result.remarks
     assert all("\n" not in text for _, text in result.remarks)
 
 
-def test_a_design_that_is_missing_gets_its_line(tmp_path):
-    assert "There is no file" in grade_config(tmp_path / "config.json", tmp_path).remarks[0][1]
+@every_milestone
+def test_a_design_that_is_missing_gets_its_line(tmp_path, milestone):
+    result = grade_config(milestone, tmp_path / "config.json", tmp_path)
+    assert result.status == "failed" and "There is no file" in result.remarks[0][1]
 
 
-def test_keys_that_nobody_asked_for_do_no_harm(tmp_path):
+@every_milestone
+def test_keys_that_nobody_asked_for_do_no_harm(tmp_path, milestone):
     (tmp_path / "config.json").write_text(json.dumps(GOOD.to_dict() | {"author": "me"}))
-    assert grade_config(tmp_path / "config.json", tmp_path).earned == M1_POINTS
+    result = grade_config(milestone, tmp_path / "config.json", tmp_path)
+    assert (result.name, result.earned) == (milestone.name, milestone.points)
+
+
+@pytest.mark.parametrize(
+    ("change", "statuses", "line"),
+    [
+        ({}, ("passed", "passed"), ""),
+        ({"n_kv_heads": None}, ("passed", "not attempted"), "n_kv_heads is left open"),
+        ({"max_seq_len": 64}, ("passed", "failed"), "set it to 512 or more"),
+        ({"dim": 96, "n_layers": 10}, ("passed", "failed"), "n_kv_heads at most 1"),
+        ({"n_kv_heads": None, "max_seq_len": 8}, ("failed", "not attempted"), "set it to 32"),
+        ({"max_seq_len": 2**21}, ("failed", "passed"), "set it to 1,048,576 or less"),
+    ],
+)
+def test_each_milestone_has_a_result_of_its_own(tmp_path, change, statuses, line):
+    replace(GOOD, **change).to_json(tmp_path / "config.json")
+    ((title, results),) = grade_submission(tmp_path)
+    results = list(results)
+    assert title == "config.json" and [r.name for r in results] == ["m1.design", "m2.cache"]
+    assert tuple(r.status for r in results) == statuses
+    for result, milestone in zip(results, MILESTONES, strict=True):
+        assert result.points == milestone.points
+        assert result.earned == (result.points if result.status == "passed" else 0)
+        assert bool(result.remarks) == (result.status != "passed")
+    assert line in " ".join(text for r in results for _, text in r.remarks)
+
+
+def test_a_design_without_its_key_has_not_begun_the_cache(tmp_path):
+    path = tmp_path / "config.json"
+    data = GOOD.to_dict()
+    del data["n_kv_heads"]
+    path.write_text(json.dumps(data))
+    assert grade_config(M2, path).status == "not attempted"
+    path.write_text(json.dumps(data | {"n_kv_heads": "none"}))  # wrong is begun
+    assert grade_config(M2, path).status == "failed"
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "dangling", "out", "device"])
-def test_what_is_no_design_earns_nothing(tmp_path, kind):
+@every_milestone
+def test_what_is_no_design_earns_nothing(tmp_path, milestone, kind):
     folder = tmp_path / "in"
     folder.mkdir()
     make(kind, folder / "config.json", tmp_path / "outside.json")
-    assert grade_config(folder / "config.json", folder).earned == 0
+    GOOD.to_json(tmp_path / "outside.json")  # it would be accepted, if it were handed in
+    result = grade_config(milestone, folder / "config.json", folder)
+    assert result.earned == 0 and result.status == "failed"
 
 
 def test_a_misplaced_design_is_found(tmp_path):
     (tmp_path / "myllm").mkdir()
     GOOD.to_json(tmp_path / "myllm" / "config.json")
     ((title, results),) = grade_submission(tmp_path)
-    assert title == "config.json" and "Move it" in next(results).remarks[0][1]
+    assert title == "config.json"
+    assert all("Move it" in result.remarks[0][1] for result in results)
 
 
 anything = st.recursive(
@@ -291,9 +336,14 @@ fields = st.dictionaries(st.sampled_from(sorted(GOOD.to_dict())), anything | st.
 def test_no_invalid_design_passes_and_none_is_a_traceback(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("drawn") / "config.json"
     path.write_bytes(content)
-    if grade_config(path).earned:
+    if grade_config(M1, path).earned:
         config = TransformerConfig.from_json(path)
         assert config.num_params() <= 2_000_000 and config.max_seq_len >= 32
+    if grade_config(M2, path).earned:
+        config = TransformerConfig.from_json(path)
+        assert config.num_params() <= 2_000_000 and config.max_seq_len >= 512
+        kept = 2 * config.n_layers * config.n_kv_heads * (config.dim // config.n_heads)
+        assert kept * 8 * 512 * 4 < 8_000_000
 
 
 def test_the_limit_is_the_one_that_is_told():

@@ -1,7 +1,7 @@
 """Whatever stands in config.json: no traceback, and no invalid design is accepted.
 
-Milestone M1's own test, run by pytest in this process, and `glassformer grade` read the same file;
-what they say is compared with a verdict of this module's own, from the JSON values alone.
+The milestones' own tests, run by pytest in this process, and `glassformer grade` read the same
+file; what they say is compared with verdicts of this module's own, from the JSON values alone.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ GOOD = {
     "n_layers": 2,
     "n_heads": 4,
     "n_kv_heads": 2,
-    "max_seq_len": 64,
+    "max_seq_len": 512,
     "ffn_dim_multiplier": 4.0,
     "norm_eps": 1e-5,
     "rope_theta": 10_000.0,
     "tie_word_embeddings": False,
 }
 BUDGET, WINDOW, LONGEST, TOKENS, FILE = 2_000_000, 32, 2**20, 2**18, 2**16
+CACHE, SEQUENCES, CONVERSATION = 8_000_000, 8, 512  # of the second milestone
+POINTS = (10, 5)
+BOTH, NEITHER = (True, True), (False, False)
 QUIET = ("terminal", "cacheprovider", "capture", "faulthandler", "logging", "unraisableexception")
 
 
-# A verdict of its own -----------------------------------------------------------------------------
+# Verdicts of its own ------------------------------------------------------------------------------
 
 
 def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -73,8 +76,8 @@ def parameters(c: dict[str, object]) -> int:
     return tables + layers * (2 * d * d + 2 * d * d * kv // heads + 3 * d * hidden + 2 * d) + d
 
 
-def holds(c: object) -> bool:
-    """Return whether JSON data is a design that the milestone must accept."""
+def valid(c: object) -> bool:
+    """Return whether JSON data is a design within the parameters that both milestones allow."""
     if type(c) is not dict or not all(type(c.get(n)) is int for n in list(GOOD)[:4]):
         return False
     heads, kv = c["n_heads"], c.get("n_kv_heads")
@@ -87,28 +90,38 @@ def holds(c: object) -> bool:
         and type(c.get("tie_word_embeddings", False)) is bool
         and c["dim"] % (2 * heads) == 0 == heads % kv
         and parameters(c) <= BUDGET
-        and WINDOW <= window <= LONGEST
-        and c["vocab_size"] <= TOKENS
         and all(depth(v) <= 20 and finite(v) for k, v in c.items() if k not in GOOD)
     )
 
 
-def acceptable(content: bytes) -> bool:
-    """Return whether a file's content is a design that the milestone must accept."""
+def holds(c: object) -> tuple[bool, bool]:
+    """Return whether JSON data is a design that the first milestone must accept, and the second."""
+    if not valid(c):
+        return NEITHER
+    window, kv = c.get("max_seq_len", 128), c.get("n_kv_heads")
+    kept = 2 * c["n_layers"] * (kv or 0) * (c["dim"] // c["n_heads"])  # numbers for each token
+    return (
+        WINDOW <= window <= LONGEST and c["vocab_size"] <= TOKENS,
+        bool(kv) and CONVERSATION <= window and kept * 4 * SEQUENCES * CONVERSATION < CACHE,
+    )
+
+
+def acceptable(content: bytes) -> tuple[bool, bool]:
+    """Return whether a file's content is a design that each milestone must accept."""
     if len(content) > FILE:
-        return False
+        return NEITHER
     try:
         return holds(json.loads(content.decode("utf-8"), object_pairs_hook=once))
     except (ValueError, RecursionError, AssertionError):
-        return False
+        return NEITHER
 
 
-# The two judges -----------------------------------------------------------------------------------
+# The judges ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory) -> Path:
-    """Return a course folder of its own, with the milestone's test."""
+    """Return a course folder of its own, with the milestones' tests."""
     folder = tmp_path_factory.mktemp("course")
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tests/milestones", folder / "tests/milestones", ignore=ignored)
@@ -130,28 +143,26 @@ def workspace(course):
 
 
 class Reports:
-    """A pytest plugin that keeps what the milestone's test came to, and what it said."""
+    """A pytest plugin that keeps what each milestone's test came to, and what it said."""
 
     def __init__(self) -> None:
-        self.outcomes: list[str] = []
-        self.said = ""
+        self.told: list[tuple[str, str]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" or report.outcome != "passed":
-            self.outcomes.append(report.outcome)
-            self.said += str(report.longrepr or "")
+            self.told.append((report.outcome, str(report.longrepr or "")))
 
 
-def milestone(workspace: Path) -> tuple[str, str]:
-    """Run the milestone's test in this process; return its outcome and what it said."""
+def milestone_tests(workspace: Path) -> list[tuple[str, str]]:
+    """Run the milestones' tests in this process; return each one's outcome and what it said."""
     reports, folder = Reports(), workspace.parents[1]
     options = [word for name in QUIET for word in ("-p", f"no:{name}")]
     options += ["-c", str(folder / "pyproject.toml"), "--import-mode=importlib"]
-    options += [str(folder / "tests/milestones/test_m01_config.py")]
+    options += [str(folder / "tests/milestones")]
     with own_settings():
         pytest.main(options, plugins=[reports])
-    (outcome,) = reports.outcomes
-    return outcome, reports.said
+    assert len(reports.told) == len(POINTS), reports.told
+    return reports.told
 
 
 def grade(path: Path) -> tuple[int, str]:
@@ -167,16 +178,20 @@ def refused(said: str, words: str = "") -> None:
     assert words in " ".join(said.split()), said
 
 
-def both(workspace: Path, content: bytes, words: str = "") -> bool:
-    """Judge a file by both, each of which says these words; return whether it was accepted."""
+def judged(workspace: Path, content: bytes, words: str = "") -> tuple[bool, bool]:
+    """Return whether each milestone accepts a file; whatever refuses it says these words."""
     (workspace / "config.json").write_bytes(content)
-    outcome, said = milestone(workspace)
+    told = milestone_tests(workspace)
     status, printed = grade(workspace / "config.json")
-    assert (outcome, status) in (("passed", 0), ("failed", 1)), (outcome, status, said, printed)
-    refused(said, words)
+    for outcome, said in told:
+        assert outcome in ("passed", "failed"), (outcome, said)
+        refused(said, words if outcome == "failed" else "")
+    accepted = tuple(outcome == "passed" for outcome, _ in told)
+    earned = sum(points for points, passed in zip(POINTS, accepted, strict=True) if passed)
+    assert status == (0 if accepted == BOTH else 1), (told, status, printed)
     refused(printed, words)
-    refused(printed, "10 of 10 points" if status == 0 else "0 of 10 points")
-    return status == 0
+    refused(printed, f" {earned} of {sum(POINTS)} points")
+    return accepted
 
 
 # Every kind of file that was thought of -----------------------------------------------------------
@@ -225,28 +240,52 @@ KINDS = {
         design(vocab_size=10**9, dim=1, n_heads=1, n_kv_heads=1),
         "must be even",
     ),
+    "max_seq_len under 32": (design(max_seq_len=31), "max_seq_len = 31 is too short for"),
+}
+FIRST_ONLY, SECOND_ONLY = (True, False), (False, True)
+DIVIDED = {  # good enough for one milestone
     "huge vocabulary with dim 2": (
         design(vocab_size=400_000, dim=2, n_heads=1, n_kv_heads=1, n_layers=1),
         "set it to 262,144 or less",
+        SECOND_ONLY,
     ),
-    "max_seq_len under 32": (design(max_seq_len=31), "set it to 32 or more"),
+    "endless window": (design(max_seq_len=10**9), "set it to 1,048,576 or less", SECOND_ONLY),
+    "window under 512": (design(max_seq_len=511), "set it to 512 or more", FIRST_ONLY),
+    "key heads left open": (design(n_kv_heads=None), "n_kv_heads is left open", FIRST_ONLY),
+    "a cache too large": (design(dim=96, n_layers=10), "take n_kv_heads at most 1", FIRST_ONLY),
+    "deep": (design(dim=2, n_heads=1, n_kv_heads=1, n_layers=4_000), "fewer layers", FIRST_ONLY),
 }
 
 
 @pytest.mark.parametrize(("content", "words"), KINDS.values(), ids=KINDS)
 def test_each_kind_of_file_gets_its_line(workspace, content, words):
-    assert not acceptable(content) and not both(workspace, content, words)
+    assert acceptable(content) == judged(workspace, content, words) == NEITHER
+
+
+@pytest.mark.parametrize(("content", "words", "accepted"), DIVIDED.values(), ids=DIVIDED)
+def test_one_milestone_may_be_reached_without_the_other(workspace, content, words, accepted):
+    assert acceptable(content) == judged(workspace, content, words) == accepted
 
 
 def test_extra_keys_are_welcome(workspace):
     content = design(name="my first", notes=["a", {"b": None}])
-    assert acceptable(content) and both(workspace, content)
+    assert acceptable(content) == judged(workspace, content) == BOTH
 
 
 def test_missing_is_skipped_with_a_hint_and_is_nothing_to_grade(workspace):
-    outcome, said = milestone(workspace)
-    assert outcome == "skipped" and "not started: write your design to" in said
+    for outcome, said in milestone_tests(workspace):
+        assert outcome == "skipped" and "not started: write your design to" in said
     assert grade(workspace)[0] == 2
+
+
+def refused_by_all(workspace: Path, *words: str) -> None:
+    """Expect every judge to refuse what is handed in, with all of these words."""
+    status, printed = grade(workspace)
+    assert status == 1 and printed.count("to change") == len(POINTS)
+    for outcome, said in [("failed", printed), *milestone_tests(workspace)]:
+        assert outcome == "failed"
+        for each in words:
+            refused(said, each)
 
 
 @pytest.mark.parametrize("where", ["Config.json", "myllm/config.json"], ids=["case", "folder"])
@@ -255,12 +294,7 @@ def test_a_file_in_the_wrong_place_is_told(workspace, where):
     (workspace / where).write_bytes(design())
     if (workspace / "config.json").exists():
         pytest.skip("this file system does not tell capital letters")
-    outcome, said = milestone(workspace)
-    status, printed = grade(workspace)
-    assert (outcome, status) == ("failed", 1)
-    for told in (said, printed):
-        refused(told, "There is no file")
-        refused(told, "meant? Move it to")
+    refused_by_all(workspace, "There is no file", "meant? Move it to")
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link to nothing", "link to itself", "device"])
@@ -273,11 +307,7 @@ def test_what_is_no_file_is_told(workspace, kind):
     else:
         to = {"link to nothing": "nowhere", "link to itself": path, "device": "/dev/zero"}[kind]
         path.symlink_to(to)
-    outcome, said = milestone(workspace)
-    status, printed = grade(workspace)
-    assert (outcome, status) == ("failed", 1)
-    for told in (said, printed):
-        refused(told, "config.json")
+    refused_by_all(workspace, "config.json")
 
 
 # Every file that can be drawn ---------------------------------------------------------------------
@@ -289,7 +319,7 @@ anything = st.recursive(
     ),
     max_leaves=8,
 )
-size = st.integers(-1, 12) | st.sampled_from([16, 24, 32, 64, 128, 256, 10**6, 10**9, 10**30])
+size = st.integers(-1, 12) | st.sampled_from([16, 24, 32, 64, 128, 256, 512, 10**6, 10**9, 10**30])
 near = st.builds(
     lambda changes, gone: {k: v for k, v in (GOOD | changes).items() if k not in gone},
     st.dictionaries(st.sampled_from(list(GOOD)), size | st.floats() | anything, max_size=4)
@@ -321,11 +351,11 @@ contents = (
 @example(design())
 @given(content=contents)
 def test_any_file_is_judged_as_its_values_say(course, content):
-    assert both(emptied(course), content) == acceptable(content)
+    assert judged(emptied(course), content) == acceptable(content)
 
 
 def test_the_search_meets_good_designs_and_bad_ones():
-    met: set[bool] = set()
+    met: set[tuple[bool, bool]] = set()
 
     @settings(max_examples=250)
     @given(near)
@@ -333,19 +363,26 @@ def test_the_search_meets_good_designs_and_bad_ones():
         met.add(holds(data))
 
     search()
-    assert met == {True, False}
+    assert met >= {BOTH, FIRST_ONLY, NEITHER}
 
 
-def test_an_invalid_design_that_passes_would_be_seen(workspace, monkeypatch):
-    monkeypatch.setattr(milestones, "M1_BUDGET", 10**9)
-    content = design(dim=512)
-    assert both(workspace, content) != acceptable(content)
+@pytest.mark.parametrize(
+    ("limit", "change"), [("M1_BUDGET", {"dim": 512}), ("M2_CACHE", {"dim": 96, "n_layers": 10})]
+)
+def test_an_invalid_design_that_passes_would_be_seen(workspace, monkeypatch, limit, change):
+    monkeypatch.setattr(milestones, limit, 10**9)
+    content = design(**change)
+    assert judged(workspace, content) != acceptable(content)
 
 
-def test_a_traceback_would_be_seen(workspace, monkeypatch):
-    monkeypatch.setattr(milestones, "_over_budget", lambda config: 1 / 0)
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [("_over_budget", {"dim": 512}), ("_over_cache", {"dim": 96, "n_layers": 10})],
+)
+def test_a_traceback_would_be_seen(workspace, monkeypatch, part, change):
+    monkeypatch.setattr(milestones, part, lambda config: 1 / 0)
     with pytest.raises(AssertionError):
-        both(workspace, design(dim=512))
+        judged(workspace, design(**change))
 
 
 # Whole processes ----------------------------------------------------------------------------------
@@ -358,11 +395,11 @@ def test_in_processes_of_their_own(workspace, kind):
     content, words = KINDS[kind]
     (workspace / "config.json").write_bytes(content)
     pytest_run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval"]
-    pytest_run += ["tests/milestones/test_m01_config.py"]
+    pytest_run += ["tests/milestones"]
     grading = [sys.executable, "-c", "from glassformer.cli import app; app()", "grade"]
     grading += [str(workspace / "config.json")]
     for command in (pytest_run, grading):
         done = subprocess.run(command, cwd=workspace.parents[1], capture_output=True, text=True)
         told = re.sub(r"\s+", " ", done.stdout)
-        assert done.returncode == 1 and words in told, told
+        assert done.returncode == 1 and told.count(words) >= len(POINTS), told
         assert "Traceback" not in done.stdout and not done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -27,25 +27,41 @@ M2_CACHE = 8_000_000  # bytes, in float32
 M2_BATCH = (8, 512)  # sequences, tokens in each
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What keeps a config.json from a milestone, and whether the milestone was begun at all."""
+
+    findings: list[str]
+    begun: bool = True
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """What a design must meet, under the name and for the points that the graders give it."""
+
+    name: str
+    points: int
+    short_of: Callable[[TransformerConfig], list[str]]
+    choice: str = ""  # the field that it asks to be chosen; left open, it is not begun
+
+    def judge(self, path: str | os.PathLike[str]) -> Judgement:
+        """Judge a config.json; one that cannot be read gives one finding."""
+        path = as_path(path)
+        try:
+            config = TransformerConfig.from_json(path)
+        except ValueError as error:
+            return Judgement([f"{error}{_misplaced(path)}"])
+        begun = not self.choice or getattr(config, self.choice) is not None
+        return Judgement(self.short_of(config), begun)
+
+
 def judge_m1(path: str | os.PathLike[str]) -> list[str]:
     """Return what keeps a config.json from milestone M1, one sentence each; empty if it passes.
 
     A file that cannot be read gives one finding. Sizes are judged by formula before anything is
     built, so no design, however large, costs memory or time.
     """
-    return _judge(path, _short_of_m1)
-
-
-def _judge(
-    path: str | os.PathLike[str], short_of: Callable[[TransformerConfig], list[str]]
-) -> list[str]:
-    """Return what keeps a config.json from a milestone: it cannot be read, or falls short."""
-    path = as_path(path)
-    try:
-        config = TransformerConfig.from_json(path)
-    except ValueError as error:
-        return [f"{error}{_misplaced(path)}"]
-    return short_of(config)
+    return M1.judge(path).findings
 
 
 def _short_of_m1(config: TransformerConfig) -> list[str]:
@@ -69,16 +85,18 @@ def judge_m2(path: str | os.PathLike[str]) -> list[str]:
     Keys and values of a batch (8, 512) must take less than 8,000,000 bytes in float32, by a choice
     of n_kv_heads that stands in the file, and within M1's parameters.
     """
-    return _judge(path, _short_of_m2)
+    return M2.judge(path).findings
 
 
 def _short_of_m2(config: TransformerConfig) -> list[str]:
-    findings = _beyond_bounds(config, M2_BATCH[1])
+    findings = []
     if config.n_kv_heads is None:
         findings.append(
             f"n_kv_heads is left open, so each of the {config.n_heads} query heads keeps keys and "
-            "values of its own: choose how many they share, and write it down."
+            "values of its own: choose how many they share, and write it down; chapter 8 counts "
+            "what each costs."
         )
+    findings += _beyond_bounds(config, M2_BATCH[1])
     if _cache_of(config) >= M2_CACHE:
         findings.append(_over_cache(config))
     return findings
@@ -101,6 +119,11 @@ def _over_cache(config: TransformerConfig) -> str:
         f"The cache of {M2_BATCH[0]} sequences of {M2_BATCH[1]} tokens takes {_cache_of(config):,} "
         f"bytes, and {M2_CACHE:,} are the limit; {advice}."
     )
+
+
+M1 = Milestone("m1.design", 10, _short_of_m1)
+M2 = Milestone("m2.cache", 5, _short_of_m2, choice="n_kv_heads")
+MILESTONES = (M1, M2)
 
 
 def _beyond_bounds(config: TransformerConfig, tokens: int) -> list[str]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from browsing import DESK, PHONE, THEMES, axe, no_sideways_scroll
 
+from glassformer.config import TransformerConfig
 from glassformer.exercises.bank import all_exercises
 from glassformer.grading.reports import write_reports
+from glassformer.grading.worker import graded
 
 HARMFUL = "<img src=x onerror=alert(1)>" + "M" * 120
 
@@ -25,10 +27,19 @@ def result(exercise, status: str) -> dict:
     }
 
 
+def of_a_design(folder, n_kv_heads: int | None) -> list[dict]:
+    """Return what a design comes to that has not the memory for its cache."""
+    TransformerConfig(256, 96, 10, 4, n_kv_heads, 512).to_json(folder / "config.json")
+    *results, _ = graded(str(folder), {}, 0)
+    return results
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     """Return the folder of a class's reports."""
     out = tmp_path_factory.mktemp("reports")
+    folder = tmp_path_factory.mktemp("design")
+    designs = [of_a_design(folder, 2), of_a_design(folder, None), []]
     asked = all_exercises()[:4]
     statuses = ("failed", "passed", "not attempted", "failed")
     results = [
@@ -36,7 +47,8 @@ def reports(tmp_path_factory):
             "student": name,
             "slug": f"s{number}",
             "note": note,
-            "results": [result(e, s) for e, s in zip(asked, statuses, strict=True)],
+            "results": [result(e, s) for e, s in zip(asked, statuses, strict=True)]
+            + designs[number],
         }
         for number, (name, note) in enumerate([("Ada", ""), (HARMFUL, ""), ("Ben", "A note.")])
     ]
@@ -64,3 +76,14 @@ def test_the_class_report_leads_to_each_student(visit, reports):
     page.get_by_role("link", name="Ben").click()
     page.get_by_role("heading", name="Ben", level=1).wait_for()
     assert page.get_by_text("A note.").count() == 1
+
+
+def test_a_student_reads_what_became_of_both_milestones(visit, reports):
+    page = visit((reports / "students/s0.html").as_uri())
+    rows = page.get_by_role("region", name="Points for config.json").get_by_role("row")
+    assert rows.nth(1).inner_text().split("\t") == ["m1.design", "✓ passed", "10 of 10"]
+    assert rows.nth(2).inner_text().split("\t") == ["m2.cache", "✗ failed", "0 of 5"]
+    assert page.get_by_text("with all else as it is, take n_kv_heads at most 1").is_visible()
+    page.goto((reports / "students/s1.html").as_uri())
+    assert rows.nth(2).inner_text().split("\t") == ["m2.cache", "· not attempted", "0 of 5"]
+    assert page.get_by_text("n_kv_heads is left open").is_visible()

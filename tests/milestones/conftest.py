@@ -17,13 +17,13 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture
-def own_config() -> Path:
+def own_config(request) -> Path:
     """Return the path of the reader's config.json; skip with a hint where none was begun."""
     path = ROOT / WORKSPACE / "config.json"
     if not design_started(path):
         pytest.skip(
             f"not started: write your design to {WORKSPACE}/config.json; "
-            "chapter 9 shows how, `config.to_json(path)` does it"
+            f"{request.module.SHOWN}, `config.to_json(path)` does it"
         )
     return path
 

@@ -6,6 +6,8 @@ parameters that turns a batch (4, 32) of token ids into logits (4, 32, vocab_siz
 
 from glassformer.milestones import judge_m1
 
+SHOWN = "chapter 9 shows how"
+
 
 def test_the_design_is_accepted(own_config, accept):
     accept(judge_m1(own_config))

@@ -1,4 +1,4 @@
-"""Grade what one learner hands in: notebooks of exercises, and the milestone's config.json."""
+"""Grade what one learner hands in: notebooks of exercises, and the milestones' config.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..exercises.answers import Wrong
 from ..exercises.bank import chapter_exercises, chapters
 from ..exercises.definition import Chapter, Exercise
 from ..exercises.judging import Verdict, judge
-from ..milestones import design_started, judge_m1
+from ..milestones import MILESTONES, Judgement, Milestone, design_started
 from .reading import LARGEST, Notebook, Unreadable, printable, read_notebook, read_regular
 from .sandbox import CellEndsAll, Sandbox
 
@@ -120,8 +120,6 @@ class Step:
         return Result(self.name, 0, self.points, "failed", (("wrong", reason),))
 
 
-M1 = "m1.design"
-M1_POINTS = 10
 Part = tuple[str, Iterator[Result]]
 
 
@@ -141,7 +139,7 @@ def steps(path: Path, seed: int = 0, faults: Mapping[str, str] | None = None) ->
     if path.is_dir():
         return _folder_steps(path, seed, faults)
     if path.suffix == ".json":
-        return [_config_step(path)]
+        return _config_steps(path)
     if path.suffix == ".ipynb":
         chapter = chapter_of(path)
         if chapter is None:
@@ -166,7 +164,7 @@ def _folder_steps(folder: Path, seed: int, faults: Mapping[str, str]) -> list[St
             reason = f"There are several notebooks of this chapter, {names}: keep one."
             todo += _failing(f"{chapter.notebook}.ipynb", chapter, reason)
     if design_started(config):
-        todo.append(_config_step(config, folder, faults.get(config.name, "")))
+        todo += _config_steps(config, folder, faults.get(config.name, ""))
     if not todo:
         known = ", ".join(f"{c.notebook}.ipynb" for c in chapters())
         raise NothingToGrade(f"{folder} holds nothing to grade: neither config.json nor {known}.")
@@ -197,8 +195,12 @@ def _failing(part: str, chapter: Chapter, reason: str) -> list[Step]:
     ]
 
 
-def _config_step(path: Path, within: Path | None = None, fault: str = "") -> Step:
-    return Step(path.name, M1, M1_POINTS, lambda: grade_config(path, within, fault))
+def _config_steps(path: Path, within: Path | None = None, fault: str = "") -> list[Step]:
+    """Return a step for each milestone that a config.json is judged by."""
+    return [
+        Step(path.name, m.name, m.points, lambda m=m: grade_config(m, path, within, fault))
+        for m in MILESTONES
+    ]
 
 
 def _notebooks(folder: Path, chapter: Chapter) -> list[Path]:
@@ -206,16 +208,19 @@ def _notebooks(folder: Path, chapter: Chapter) -> list[Path]:
     return sorted(p for p in folder.glob("*.ipynb") if chapter_of(p) is chapter)
 
 
-def grade_config(path: Path, within: Path | None = None, fault: str = "") -> Result:
-    """Return the result of milestone M1: all points for an accepted design, none otherwise."""
+def grade_config(
+    milestone: Milestone, path: Path, within: Path | None = None, fault: str = ""
+) -> Result:
+    """Return the result of a milestone: all points for an accepted design, none otherwise."""
     try:
         if fault:
             raise Unreadable(fault)
         if os.path.lexists(path):
             read_regular(path, LARGEST, within)
-        findings = judge_m1(path)
+        judgement = milestone.judge(path)
     except Unreadable as unreadable:
-        findings = [f"{path.name} {unreadable}."]
-    status = "failed" if findings else "passed"
-    remarks = tuple(("to change", printable(finding)) for finding in findings)
-    return Result(M1, 0 if findings else M1_POINTS, M1_POINTS, status, remarks)
+        judgement = Judgement([f"{path.name} {unreadable}."])
+    earned = 0 if judgement.findings else milestone.points
+    status = "passed" if earned else "failed" if judgement.begun else "not attempted"
+    remarks = tuple(("to change", printable(finding)) for finding in judgement.findings)
+    return Result(milestone.name, earned, milestone.points, status, remarks)
