@@ -43,17 +43,23 @@ def browser():
         running.close()
 
 
-@pytest.fixture(scope="session")
-def http_site(site) -> str:
-    """Return the address of the built book, served under the strict content security policy."""
-    with served(site) as address:
+@pytest.fixture(scope="module")
+def pages(site) -> Path:
+    """Return the folder that is visited: the built book, or what a file of tests puts here."""
+    return site
+
+
+@pytest.fixture(scope="module")
+def http_site(pages) -> str:
+    """Return the address of the pages, served under the strict content security policy."""
+    with served(pages) as address:
         yield address
 
 
-@pytest.fixture(scope="session")
-def file_site(site) -> str:
-    """Return the address of the built book on disk, as somebody opens it who is on a plane."""
-    return site.as_uri()
+@pytest.fixture(scope="module")
+def file_site(pages) -> str:
+    """Return the address of the pages on disk, as somebody opens them who is on a plane."""
+    return pages.as_uri()
 
 
 @pytest.fixture

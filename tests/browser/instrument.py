@@ -4,12 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlencode
 
 import torch
 from playwright.sync_api import Locator, Page, expect
 
+from glassformer.explorers import Explorer
+from glassformer.site import palette_css
+from glassformer.site_explorers import explorer_html, write_explorers
+
 SITES = ("http_site", "file_site")
+PAGE = """<!doctype html><html lang="en-GB"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>{title}</title>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="palette.css">
+<link rel="stylesheet" href="glassformer-explorers.css">
+<style>body {{ margin: 0 auto; padding: 0 16px; max-width: {width}px; background: var(--gf-paper);
+color: var(--gf-ink); font-family: sans-serif }}</style>
+<script>document.documentElement.dataset.theme =
+  matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";</script>
+{above}<main><h1>{title}</h1>{explorer}</main>{below}
+{scripts}</html>"""
+
+
+def write_page(path: Path, shown: Explorer, scripts: str, width: int, above="", below="") -> None:
+    """Write a page of an explorer alone, in the reader's theme, and beside it what it loads."""
+    write_explorers(path.parent)
+    (path.parent / "palette.css").write_text(palette_css(), encoding="utf-8")
+    around = {"title": shown.title, "above": above, "below": below, "width": width}
+    explorer = explorer_html(shown.page(), shown.text())
+    path.write_text(PAGE.format(explorer=explorer, scripts=scripts, **around), encoding="utf-8")
 
 
 def opener(request, visit, page: str, name: str) -> Callable[..., Locator]:

@@ -4,76 +4,43 @@ from __future__ import annotations
 
 import json
 import re
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs
 
 import pytest
 import torch
-from browsing import axe, no_sideways_scroll, served, watch
-from instrument import SITES, copied, formula, query, told, twin
+from browsing import axe, no_sideways_scroll, watch
+from instrument import SITES, copied, formula, opener, query, told, twin, write_page
 from playwright.sync_api import Locator, Page, expect
 
 from glassformer.checkpoints import load_baby_groot
 from glassformer.data import groot_vocabulary
 from glassformer.explorers import Everything
-from glassformer.site import palette_css
-from glassformer.site_explorers import explorer_html, part_file, script_file, write_explorers
+from glassformer.site_explorers import part_file, script_file
 from glassformer.trace import trace
 
 SENTENCE = "<START> i am groot"
 VOCABULARY = groot_vocabulary()
 TABLE = "token_embedding.weight"
-PAGE = """<!doctype html><html lang="en-GB" data-theme="{theme}"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>Every number</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="palette.css">
-<link rel="stylesheet" href="glassformer-explorers.css">
-<style>body {{ margin: 0 auto; padding: 0 16px; max-width: 838px; background: var(--gf-paper) }}
-header {{ height: 700px }}</style>
-<header></header><main><h1>Every number</h1>{explorer}</main><footer style="height: 300px"></footer>
-{scripts}</html>"""
 
 
 # The page ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a folder with pages, one for each theme, that hold the explorer and nothing else."""
+def pages(tmp_path_factory):
+    """Return a folder with a page that holds the explorer and nothing else."""
     folder = tmp_path_factory.mktemp("everything")
-    write_explorers(folder)
-    (folder / "palette.css").write_text(palette_css(), encoding="utf-8")
-    shown = Everything()
-    scripts = [part_file("corpus"), part_file("groot"), script_file(Everything.family)]
-    parts = {
-        "explorer": explorer_html(shown.page(), shown.text()),
-        "scripts": "".join(f'<script defer src="{name}"></script>' for name in scripts),
-    }
-    for theme in ("light", "dark"):
-        (folder / f"{theme}.html").write_text(PAGE.format(theme=theme, **parts), encoding="utf-8")
+    files = [part_file("corpus"), part_file("groot"), script_file(Everything.family)]
+    scripts = "".join(f'<script defer src="{name}"></script>' for name in files)
+    room = '<header style="height: 700px"></header>', '<footer style="height: 300px"></footer>'
+    write_page(folder / "page.html", Everything(), scripts, 838, *room)
     return folder
-
-
-@pytest.fixture(scope="module")
-def http_site(folder):
-    with served(folder) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def file_site(folder):
-    return folder.as_uri()
 
 
 @pytest.fixture
 def everything(request, visit):
     """Return a function that opens the explorer in a state and returns its part of the page."""
-
-    def open_everything(over="http_site", theme="light", width=1440, **state):
-        address = f"{request.getfixturevalue(over)}/{theme}.html"
-        if state:
-            address += f"#explorer-everything?{urlencode(state)}"
-        return part_of(visit(address, theme, width))
-
-    return open_everything
+    return opener(request, visit, "page.html", "everything")
 
 
 def part_of(page: Page) -> Locator:
@@ -90,7 +57,7 @@ def finger(browser, http_site):
     )
     problems = watch(context, f"{http_site}/")
     page = context.new_page()
-    page.goto(f"{http_site}/light.html")
+    page.goto(f"{http_site}/page.html")
     yield part_of(page)
     context.close()
     assert not problems, problems
