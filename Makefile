@@ -26,14 +26,21 @@ $(VENV)/installed: requirements.txt pyproject.toml
 	@touch $@
 
 # What chapters run can change their outputs: then nothing is used that was executed or read before.
-RUN := $(shell find code/glassformer \( -name '*.py' -o -name '*.json' -o -name '*.safetensors' \) \
+RUN := $(shell find code/glassformer \
+	\( -name '*.py' -o -name '*.json' -o -name '*.safetensors' -o -name '*.txt' \) \
 	! -name 'site*' ! -name 'cli*' ! -path '*/exercises/*' ! -path '*/grading/*')
 _build/package-seen: $(RUN)
 	rm -rf $(CACHE) _build/.doctrees
 	@mkdir -p _build && touch $@
 
+# What makes pages of chapters can change every page; Sphinx looks for changed texts alone.
+SHOW := $(shell find code/glassformer/site* code/glassformer/explorers/static book/_static -type f)
+_build/pages-seen: $(SHOW)
+	rm -rf _build/.doctrees
+	@mkdir -p _build && touch $@
+
 # Chapters that changed are executed on all cores into the cache that the build then reads.
-book: $(VENV)/installed _build/package-seen  ## Execute the chapters and build the site, strictly
+book: $(VENV)/installed _build/package-seen _build/pages-seen  ## Execute the chapters and build the site, strictly
 	yes | $(BIN)/jcache notebook -p $(CACHE) add $(CHAPTERS) >/dev/null
 	$(BIN)/jcache project -p $(CACHE) execute -e local-parallel -t 300
 	$(BIN)/jupyter-book build -W --keep-going .
