@@ -837,6 +837,11 @@ def test_the_page_for_instructors_states_the_limits_as_they_are():
     assert stated["notebooks and designs of one student"] == str(handed.MOST_FILES)
 
 
+def test_the_page_for_instructors_says_what_a_milestone_is_worth():
+    stated = re.findall(r"^\| `(m\d\.\w+)` \| (\d+) \|", PAGE, re.M)
+    assert stated == [(m.name, str(m.points)) for m in MILESTONES]
+
+
 def test_the_workflow_for_classroom_reports_what_the_reporter_reads(tmp_path):
     workflow = re.search(r"```yaml\n(name: Autograding Tests\n.*?)```", PAGE, re.S)[1]
     command = re.search(r'echo "result=\$\((.*?)\)" >>', workflow)[1]
