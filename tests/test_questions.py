@@ -232,17 +232,33 @@ Four.
 """
 
 
+def asking(made) -> nbformat.NotebookNode:
+    """Return the cell that asks a question."""
+    output = nbformat.v4.new_output("execute_result", made._repr_mimebundle_())
+    cell = nbformat.v4.new_code_cell("ask", outputs=[output], execution_count=1)
+    cell.metadata["tags"] = ["remove-input"]
+    return cell
+
+
+def printing(words: str) -> nbformat.NotebookNode:
+    """Return a cell that prints words."""
+    output = nbformat.v4.new_output("stream", name="stdout", text=words)
+    return nbformat.v4.new_code_cell("print()", outputs=[output], execution_count=1)
+
+
 def page(tmp_path, boxes, questions) -> tuple[str, str]:
-    """Build one page strictly as the book is; return its HTML and the warnings."""
+    """Build one page of boxes and cells that ask; return its HTML and the warnings."""
+    return built(tmp_path, ["\n".join(boxes), *map(asking, questions)])
+
+
+def built(tmp_path, cells) -> tuple[str, str]:
+    """Build one page, of texts and cells, as the book is; return its HTML and the warnings."""
     from io import StringIO
 
     from sphinx.application import Sphinx
 
-    cells = [nbformat.v4.new_markdown_cell("# Page\n\n" + "\n".join(boxes))]
-    for made in questions:
-        output = nbformat.v4.new_output("execute_result", made._repr_mimebundle_())
-        cells.append(nbformat.v4.new_code_cell("ask", outputs=[output], execution_count=1))
-        cells[-1].metadata["tags"] = ["remove-input"]
+    text = nbformat.v4.new_markdown_cell
+    cells = [text("# Page"), *(text(cell) if isinstance(cell, str) else cell for cell in cells)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "index.ipynb")
     warnings = StringIO()
     settings = {
@@ -289,3 +305,54 @@ def test_what_does_not_fit_is_told(tmp_path, boxes, questions, warning):
         else:
             made.append(three_or_four(name))
     assert warning in page(tmp_path, [BOX.format(name=name) for name in boxes], made)[1]
+
+
+# What tells the answer ---------------------------------------------------------------------------
+
+
+def waiting(html: str) -> dict[str, list[str]]:
+    """Return what cells printed, each with the questions whose answers it waits for."""
+    outputs = html.split('<div class="cell_output ')[1:]
+    texts = [re.search(r"<pre><span></span>(\w+)", output)[1] for output in outputs]
+    return {
+        text: re.findall(r"gf-tells-([\w-]+)", output[: output.index(">")])
+        for text, output in zip(texts, outputs, strict=True)
+    }
+
+
+def test_what_tells_the_answer_waits_for_it(tmp_path):
+    box, other = BOX.format(name="a-b"), BOX.format(name="c-d")
+    cells = [printing("before"), box, printing("told"), "Text.\n\n## Part\n", printing("told_too")]
+    cells += [other, printing("both"), asking(three_or_four()), printing("one")]
+    cells += [asking(three_or_four("c-d")), printing("later")]
+    assert waiting(built(tmp_path, cells)[0]) == {
+        "before": [],
+        "told": ["a-b"],
+        "told_too": ["a-b"],
+        "both": ["a-b", "c-d"],
+        "one": ["c-d"],
+        "later": [],
+    }
+
+
+def test_nothing_waits_for_a_question_that_does_not_come(tmp_path):
+    box = BOX.format(name="a-b")
+    early = [asking(three_or_four()), box, printing("after")]
+    assert waiting(built(tmp_path, early)[0]) == {"after": []}
+    assert waiting(built(tmp_path, [box, printing("alone")])[0]) == {"alone": []}
+    assert waiting(built(tmp_path, [printing("plain")])[0]) == {"plain": []}
+
+
+def test_no_explorer_waits():
+    from docutils import nodes
+
+    from glassformer.site_explorers import explorer
+    from glassformer.site_questions import mark_telling, question_node
+
+    def output(*children):
+        return nodes.container("", *children, classes=["cell_output"])
+
+    printed, live = output(nodes.paragraph("", "4")), output(explorer({"explorer": "x"}, "It."))
+    box = nodes.admonition("", classes=["predict"], ids=["a-b"])
+    mark_telling(nodes.section("", box, printed, live, output(question_node(data={"name": "a-b"}))))
+    assert [each["classes"][1:] for each in (printed, live)] == [["gf-tells-a-b"], []]

@@ -1,4 +1,5 @@
-/* Predictions: a form in each box that asks one, what was missed, and the page of all of them.
+/* Predictions: a form in each box that asks one, a cover over what tells its answer, what was missed,
+   and the page of all of them.
    Classic script, no requests. The right answers come from the page, where the chapter put them.
    What is read from the browser's store or from a file is data: checked, and shown as text. */
 "use strict";
@@ -107,6 +108,28 @@
     return { right: same(data, value, data.right, data.within), sentence: likely?.[1] ?? "" };
   }
 
+  // What tells an answer: outputs between the question and the cell that asks it ------------------------
+
+  /** Cover what tells the answer to a question, until it is answered or the result is asked for. */
+  function cover(name, title) {
+    const named = (textContent) => ({ textContent, ariaLabel: `${textContent}: ${title}` });
+    for (const output of document.querySelectorAll(`.gf-tells-${name}`)) {
+      const link = element("a", { href: `#${name}`, ...named("Answer first") });
+      const button = element("button", { type: "button", ...named("show the result") });
+      button.addEventListener("click", () => {
+        output.querySelectorAll(".gf-veil").forEach((veil) => uncover(veil.dataset.question));
+        output.tabIndex = -1;
+        output.focus({ preventScroll: true });
+      });
+      const veil = element("div", { className: "gf-veil" }, element("span", {}, link, ", or ", button));
+      veil.dataset.question = name;
+      output.prepend(veil); // the style sheet hides what follows it
+    }
+  }
+
+  const uncover = (name) =>
+    document.querySelectorAll(`.gf-veil[data-question="${name}"]`).forEach((veil) => veil.remove());
+
   // One box ------------------------------------------------------------------------------------------
 
   /** Return what asks for the answer: what stands in the form, and how it is read and set. */
@@ -175,6 +198,7 @@
       answers.set(data.name, { first: answers.get(data.name)?.first ?? result, last: result });
       write(answers);
       show(given, judged);
+      uncover(data.name);
       answer.open = true;
       again.focus({ preventScroll: true });
     });
@@ -194,6 +218,7 @@
     const before = remembering && read().get(data.name);
     const judged = before && judge(data, before.last.given);
     if (judged) show(before.last.given, judged);
+    else cover(data.name, legend.textContent.replace(/^Predict: /, ""));
   }
 
   // What was missed in the chapter before --------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Predictions on the site: each question goes into its box; the missed ones come back.
 
 A box is a `predict` admonition with a `:name:`; the question of that name is the stored output of
-a cell of the same chapter. The page's script, `questions.js`, makes a form of the two. Without it
-the box reads as it is written: question, choices, and an answer to open.
+a cell of the same chapter. The page's script, `questions.js`, makes a form of the two, and covers
+what cells print between the box and the cell that asks until there is an answer. Without it the
+box reads as it is written: question, choices, and an answer to open, and nothing is covered.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .questions import QUESTION_MIME
-from .site_explorers import pass_by, safe_json
+from .site_explorers import explorer_node, pass_by, safe_json
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ def boxes_in(tree: nodes.Element) -> list[nodes.Element]:
 
 def place_questions(app, doctree) -> None:
     """Put each question into the box of its name, and make the choices radio buttons."""
+    mark_telling(doctree)
     questions = {
         node["data"]["name"]: take_out(node) for node in list(doctree.findall(question_node))
     }
@@ -72,6 +74,21 @@ def place_questions(app, doctree) -> None:
         kept.append((name, title[:1].upper() + title[1:]))
     for name in questions:
         logger.warning("there is no box for the question %r", name, location=doctree)
+
+
+def mark_telling(doctree: nodes.Element) -> None:
+    """Mark what tells an answer: outputs between a box and the cell that asks, but no explorer."""
+    to_come = [node["data"]["name"] for node in doctree.findall(question_node)]
+    waiting: list[str] = []
+    for node in doctree.findall(nodes.Element):
+        classes = node.get("classes", ())
+        if isinstance(node, question_node):
+            to_come.remove(node["data"]["name"])
+            waiting = [name for name in waiting if name in to_come]
+        elif "predict" in classes:
+            waiting += [name for name in node["ids"] if name in to_come]
+        elif "cell_output" in classes and not any(node.findall(explorer_node)):
+            node["classes"] += [f"gf-tells-{name}" for name in waiting]
 
 
 def take_out(node: question_node) -> dict[str, Any]:

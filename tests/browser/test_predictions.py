@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 
 import pytest
 from browsing import DESK, PHONE, THEMES, axe, look, no_sideways_scroll, watched
@@ -204,13 +206,128 @@ def test_without_scripts_the_box_reads(browser, http_site):
         expect(box.get_by_role("radio")).to_have_count(len(ALL["data-examples"]["choices"]))
         box.locator("summary").click()
         expect(box.locator(".sd-card-body")).to_contain_text("every token but the first")
-        expect(page.locator(".predict button")).to_have_count(0)
+        expect(page.locator(".predict button, .gf-veil")).to_have_count(0)
+        expect(page.locator(".gf-tells-data-tokens").first).to_contain_text("24 tokens")
+        assert set(in_sight(page)) == {True}
         page.goto(f"{http_site}/book/{SECOND}.html")
         expect(page.locator(".gf-recall")).to_be_hidden()
         page.goto(f"{http_site}/book/progress.html")
         expect(page.locator(".gf-progress a[href='01_data.html#data-tokens']")).to_be_visible()
     finally:
         context.close()
+
+
+# What tells the answer stays covered --------------------------------------------------------------
+
+TWO = ("data-first-word", "data-ceiling")  # one output tells the answers of both
+
+
+def in_sight(page, name: str = "") -> list[bool]:
+    """Whether anything is to be seen in each output that tells an answer, or this one."""
+    return page.locator(f"[class*=gf-tells-{name}]").evaluate_all(
+        """(outputs) => outputs.map((output) => [...output.querySelectorAll("*")].some((part) =>
+          !part.closest(".gf-veil") && part.checkVisibility({ visibilityProperty: true })))"""
+    )
+
+
+def height(page) -> int:
+    return page.evaluate("document.documentElement.scrollHeight")
+
+
+def between(path) -> dict[str, int]:
+    """Return how many cells of a chapter show something between a question and its asking."""
+    counts, asked = {}, []
+    for cell in read(path).cells:
+        outputs = cell.get("outputs", ())
+        data = [o.data[QUESTION_MIME] for o in outputs if QUESTION_MIME in o.get("data", {})]
+        if cell.cell_type == "markdown":
+            asked += re.findall(r":name: (\S+)\n:class: predict", cell.source)
+        elif data:
+            asked.remove(data[0]["name"])
+        elif outputs and "remove-cell" not in cell.metadata.get("tags", ()):
+            counts |= {name: counts.get(name, 0) + 1 for name in asked}
+    return counts
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_what_stands_between_a_question_and_its_asking_is_marked(site, path):
+    text = (site / "book" / f"{path.stem}.html").read_text(encoding="utf-8")
+    marked = Counter(re.findall(r"gf-tells-([\w-]+)", text))
+    assert marked == between(path) and len(marked) > 1
+
+
+def test_what_tells_is_covered_until_there_is_an_answer(visit, http_site):
+    page = visit(f"{http_site}/book/{FIRST}.html")
+    assert set(in_sight(page)) == {False}
+    output = page.locator(".gf-tells-data-tokens").first
+    assert "24" not in output.aria_snapshot() and "show the result" in output.aria_snapshot()
+    size = output.bounding_box()
+    commit(box_of(page, "data-tokens"), "data-tokens", wrong("data-tokens")[0])
+    assert "24 tokens" in output.aria_snapshot()
+    after = output.bounding_box()
+    assert (after["width"], after["height"]) == (size["width"], size["height"])
+    for _ in range(2):  # at once, and when the page is opened again
+        assert in_sight(page, "data-tokens") == [True, True]
+        assert set(in_sight(page, "data-examples")) == {False}
+        page.reload()
+    page.evaluate("localStorage.clear()")
+    page.reload()
+    assert set(in_sight(page)) == {False}
+
+
+def test_a_result_is_shown_to_those_who_ask_for_it(visit, http_site):
+    page = visit(f"{http_site}/book/{FIRST}.html")
+    before = height(page)
+    cover = page.locator(".gf-tells-data-tokens").last
+    cover.get_by_role("link", name="Answer first: how many tokens are there?").press("Enter")
+    expect(page.locator("#data-tokens")).to_be_in_viewport()
+    cover.get_by_role("link").focus()
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text().startswith("show the result")
+    page.keyboard.press("Enter")
+    expect(cover).to_be_focused()
+    assert in_sight(page, "data-tokens") == [True, True]
+    assert height(page) == before and kept(page) is None
+    for answered, left in zip(reversed(TWO), (1, 0), strict=True):  # the nearest comes first
+        assert page.locator(f".gf-tells-{answered} .gf-veil:visible").count() == 1
+        commit(box_of(page, answered), answered, right(answered))
+        assert in_sight(page, answered) == [not left]
+
+
+def test_one_button_shows_what_tells_two_answers(visit, http_site):
+    page = visit(f"{http_site}/book/{FIRST}.html")
+    page.locator(f".gf-tells-{TWO[0]}").get_by_role("button").click()
+    assert [in_sight(page, name) for name in TWO] == [[True], [True]]
+    assert page.locator(".gf-veil").count() == len(in_sight(page)) - 1
+
+
+def test_on_paper_nothing_is_covered(visit, http_site):
+    page = visit(f"{http_site}/book/{FIRST}.html")
+    page.emulate_media(media="print")
+    assert set(in_sight(page)) == {True}
+    assert page.locator(".gf-veil:visible").count() == 0
+
+
+def test_what_is_not_covered_is_found(visit, http_site):
+    page = visit(f"{http_site}/book/{FIRST}.html")
+    page.add_style_tag(content=".gf-veil ~ .text_html * { visibility: visible }")
+    assert in_sight(page, "data-tokens") == [False, True]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", [320, PHONE, DESK])
+def test_covers_suit_every_reader(visit, http_site, theme, width):
+    page = visit(f"{http_site}/book/{FIRST}.html", theme, width)
+    assert axe(page, ".gf-tells-data-tokens, .gf-tells-data-ceiling") == []
+    no_sideways_scroll(page)
+    page.emulate_media(forced_colors="active")
+    assert set(in_sight(page)) == {False}
+    for cover in page.locator(".gf-veil:visible").all():
+        outside, inside = (
+            cover.locator("..").bounding_box(),
+            cover.locator("span").first.bounding_box(),
+        )
+        assert inside["height"] <= outside["height"] and inside["width"] <= outside["width"]
 
 
 # What the browser keeps is data -----------------------------------------------------------------
