@@ -67,6 +67,13 @@ def test_of_several_mistakes_the_one_that_is_shown_is_told():
     assert verdict.status == "failed" and verdict.looks_like is None
 
 
+def test_a_tuple_of_one_is_shown_as_one():
+    e = exercise("train.cut")
+    verdict = judge(e, calling(e, lambda word, merges: (word,)))
+    told = dict(verdict.lines())
+    assert told["came out"] == "('eeexee',)" and told["wrong"] == "Its length is 1; 4 is expected."
+
+
 @every_exercise
 def test_an_exercise_is_complete(e):
     assert exercise(e.name) is e

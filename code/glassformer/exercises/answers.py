@@ -199,7 +199,7 @@ def difference(got: object, expected: object) -> str:
         return f"It returned {_kind(got)}, where {_kind(expected)} is expected."
     if isinstance(expected, (list, tuple)):
         if len(got) != len(expected):
-            return f"It has {len(got)} entries; {len(expected)} are expected."
+            return f"Its length is {len(got)}; {len(expected)} is expected."
         places = ((i, difference(a, b)) for i, (a, b) in enumerate(zip(got, expected, strict=True)))
         return next((f"Entry {i}: {_inner(text)}" for i, text in places if text), "")
     if isinstance(expected, dict):
@@ -285,7 +285,8 @@ def _listed(value: object) -> str:
     """Return lists and the like part by part, so that tensors in them stay short."""
     if isinstance(value, (list, tuple)) and value:
         inside = ", ".join(shown(part, 8) for part in value[:40])
-        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+        comma = "," if len(value) == 1 else ""  # without it a tuple of one would be no tuple
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{comma})"
     if isinstance(value, dict) and value:
         return "{" + ", ".join(f"{k!r}: {shown(v, 8)}" for k, v in list(value.items())[:40]) + "}"
     return repr(value)
