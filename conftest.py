@@ -23,8 +23,16 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+# Seconds that no test takes on any machine, unless it never ends: then it fails, and tells where
+# each thread was. The alarm is the one that `check` sets, too: its tests have the limit of `check`.
+PATIENCE = 1200
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Run `--nbval` in this environment, with the chapters' own time limit."""
+    """Let no test run for ever; run `--nbval` here, with the chapters' own time limit."""
+    if getattr(config.option, "timeout", 0) is None:
+        config.option.timeout = PATIENCE
     if hasattr(config.option, "nbval_current_env"):
         config.option.nbval_current_env = True
         config.option.nbval_cell_timeout = 300
