@@ -115,7 +115,7 @@
     const named = (textContent) => ({ textContent, ariaLabel: `${textContent}: ${title}` });
     for (const output of document.querySelectorAll(`.gf-tells-${name}`)) {
       const link = element("a", { href: `#${name}`, ...named("Answer first") });
-      const button = element("button", { type: "button", ...named("show the result") });
+      const button = element("button", { type: "button", ...named("show it") });
       button.addEventListener("click", () => {
         output.querySelectorAll(".gf-veil").forEach((veil) => uncover(veil.dataset.question));
         output.tabIndex = -1;
