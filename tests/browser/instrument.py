@@ -65,10 +65,16 @@ def told(part: Locator) -> str:
     return sentence(part).inner_text()
 
 
+def texts(rows: Locator, of: str = "td") -> list[list[str]]:
+    """Return the texts of rows' cells, or of other parts of theirs, all read at once."""
+    return rows.evaluate_all(
+        "(rows, of) => rows.map((row) => [...row.querySelectorAll(of)].map((e) => e.innerText))", of
+    )
+
+
 def cells(part: Locator, name: str) -> list[list[str]]:
     """Return the texts of the cells of a matrix or a table of figures, by its name."""
-    grid = part.get_by_role("grid", name=name)
-    return [row.locator("td").all_inner_texts() for row in grid.locator("tbody tr").all()]
+    return texts(part.get_by_role("grid", name=name).locator("tbody tr"))
 
 
 def matrix(part: Locator, name: str) -> torch.Tensor:

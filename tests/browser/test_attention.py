@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from browsing import THEMES, WIDTHS, axe, no_sideways_scroll, screenshot
-from instrument import SITES, cell, copied, formula, numbers, opener, query, told, twin
+from instrument import SITES, cell, copied, formula, numbers, opener, query, texts, told, twin
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import load_baby_groot
@@ -42,8 +42,8 @@ def seen_by(groot, prompt: str = " ".join(WORDS)) -> dict[str, torch.Tensor]:
 def shows(part, name: str, wanted: torch.Tensor) -> None:
     """Fail unless a matrix shows these numbers to two decimals; −10⁹ stands for hidden ones."""
     grid = part.get_by_role("grid", name=f"{name} [")
-    texts = [row.locator("td[data-n]").all_inner_texts() for row in grid.locator("tbody tr").all()]
-    for row, wanted_row in zip(texts, wanted.tolist(), strict=True):
+    shown = texts(grid.locator("tbody tr"), "td[data-n]")
+    for row, wanted_row in zip(shown, wanted.tolist(), strict=True):
         for text, value in zip(row, wanted_row, strict=True):
             if value <= -1e8:
                 assert text == "−10⁹"

@@ -7,6 +7,7 @@ import re
 import pytest
 import torch
 from browsing import axe, no_sideways_scroll
+from instrument import texts
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import load_baby_groot
@@ -62,13 +63,8 @@ def to_number(text: str) -> float:
 
 def stack(part, name: str) -> dict[str, list[str]]:
     """Return the texts of a stack of rows, by the heads of its rows."""
-    lines = part.get_by_role("grid", name=name).locator("tbody tr").all()
-    return {
-        re.sub(r"^[▸+=→· ]*", "", line.locator("th").inner_text()): line.locator(
-            "td"
-        ).all_inner_texts()
-        for line in lines
-    }
+    lines = texts(part.get_by_role("grid", name=name).locator("tbody tr"), "th, td")
+    return {re.sub(r"^[▸+=→· ]*", "", head): cells for head, *cells in lines}
 
 
 def numbers(cells: list[str]) -> list[float]:
@@ -80,8 +76,7 @@ def twin(part, caption: str) -> dict[str, list[str]]:
     if part.locator(".gfx-twin[open]").count() == 0:
         part.get_by_text("As a table").click()
     table = part.locator(".gfx-twin table", has=part.page.get_by_text(caption, exact=True))
-    rows = [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
-    return {row[0]: row[1:] for row in rows}
+    return {head: cells for head, *cells in texts(table.locator("tbody tr"), "th, td")}
 
 
 def copied(part, name: str) -> dict[str, torch.Tensor]:

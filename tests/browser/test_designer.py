@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from browsing import axe, no_sideways_scroll
-from instrument import SITES, opener
+from instrument import SITES, opener, texts
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import TINY_CONFIG
@@ -44,8 +44,8 @@ def enter(part, config: TransformerConfig) -> None:
 
 def figures(part, label: str) -> dict[str, str]:
     """Return the first figure of each row of a table, by the head of its row."""
-    rows = part.get_by_role("grid", name=label).locator("tbody tr").all()
-    return {row.locator("th").inner_text(): row.locator("td").first.inner_text() for row in rows}
+    rows = part.get_by_role("grid", name=label).locator("tbody tr")
+    return {head: first for head, first, *_ in texts(rows, "th, td")}
 
 
 def saved(part, path: Path) -> Path:

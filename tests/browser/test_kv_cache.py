@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from browsing import axe, no_sideways_scroll
-from instrument import SITES, opener, to_number
+from instrument import SITES, opener, texts, to_number
 from playwright.sync_api import Page, expect
 
 from glassformer.checkpoints import load_tiny
@@ -53,8 +53,7 @@ def said(lane) -> list[str]:
 
 def figures(part, label: str) -> list[list[str]]:
     """Return the texts of a table of figures, row by row."""
-    rows = part.get_by_role("grid", name=label).locator("tbody tr").all()
-    return [row.locator("th, td").all_inner_texts() for row in rows]
+    return texts(part.get_by_role("grid", name=label).locator("tbody tr"), "th, td")
 
 
 def twin(part, caption: str) -> list[list[str]]:
@@ -63,7 +62,7 @@ def twin(part, caption: str) -> list[list[str]]:
         part.get_by_text("As a table").click()
     table = part.locator(".gfx-twin table", has=part.page.get_by_text(caption, exact=True))
     expect(table).to_be_visible()
-    return [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
+    return texts(table.locator("tbody tr"), "th, td")
 
 
 def choose(part, fault: str) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 from browsing import axe, no_sideways_scroll
-from instrument import SITES, opener, to_number
+from instrument import SITES, opener, texts, to_number
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import load_baby_groot, load_tiny
@@ -36,15 +36,11 @@ def models():
 
 def numbers(grid) -> list[list[float]]:
     """Return the numbers of a grid, those of small cells from what is said of them."""
-    return [
-        [
-            to_number(
-                (cell.get_attribute("aria-label") or cell.inner_text()).replace("−10⁹", "-1e9")
-            )
-            for cell in row.locator("td").all()
-        ]
-        for row in grid.locator("tbody tr").all()
-    ]
+    rows = grid.locator("tbody tr").evaluate_all(
+        """(rows) => rows.map((row) =>
+          [...row.querySelectorAll("td")].map((cell) => cell.ariaLabel || cell.innerText))"""
+    )
+    return [[to_number(text.replace("−10⁹", "-1e9")) for text in row] for row in rows]
 
 
 def factors(models, which: str, product: str, layer: int = 0, head: int = 0):
@@ -111,10 +107,7 @@ def test_factors_and_product_are_those_of_pytorch(matmul, models, which, product
     part.get_by_text("As a table").click()
     table = part.locator(".gfx-twin table").nth(1)
     expect(table).to_be_visible()
-    full = [
-        [to_number(t) for t in row.locator("td").all_inner_texts()]
-        for row in table.locator("tbody tr").all()
-    ]
+    full = [[to_number(text) for text in row] for row in texts(table.locator("tbody tr"))]
     torch.testing.assert_close(
         torch.tensor(full, dtype=torch.float64), left @ right, atol=1e-9, rtol=1e-9
     )

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 from browsing import THEMES, WIDTHS, axe, no_sideways_scroll, screenshot
-from instrument import SITES, numbers, opener, to_number, told, twin
+from instrument import SITES, numbers, opener, texts, to_number, told, twin
 from torch import nn
 
 from glassformer.checkpoints import TINY_CONFIG, load_baby_groot, load_tiny
@@ -103,7 +103,7 @@ def test_the_ledger_follows_every_choice_of_parts(modern, models):
         for label, on in zip(SWITCHES, choice, strict=True):
             part.get_by_label(label, exact=True).set_checked(on)
         table = part.locator(".gfx-body .gfx-table")
-        rows = [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+        rows = texts(table.locator("tbody tr"))
         plain, wanted = exchanged(*[False] * 4), exchanged(*choice)
         cached = [16, 8 if choice[3] else 16, TINY_CONFIG.kv_cache_values()]
         assert [to_number(row[0]) for row in rows] == [*plain, models[0].num_params(), cached[0]]
@@ -119,9 +119,7 @@ def test_the_ledger_follows_every_choice_of_parts(modern, models):
 
 def test_the_modern_ledger_is_the_real_models(modern, models):
     table = modern().locator(".gfx-body .gfx-table")
-    found = [
-        to_number(row.locator("td").nth(3).inner_text()) for row in table.locator("tbody tr").all()
-    ]
+    found = [to_number(row[3]) for row in texts(table.locator("tbody tr"))]
     names = (
         ("tok_embeddings",),
         ("position",),

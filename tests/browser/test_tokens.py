@@ -17,6 +17,7 @@ from instrument import (
     opener,
     query,
     sentence,
+    texts,
     to_number,
     told,
     twin,
@@ -60,7 +61,7 @@ def test_every_sentence_of_the_corpus_becomes_pytorchs_examples(tokens, over):
         x, y = prefix_pairs([text], VOCABULARY)
         assert torch.equal(matrix(part, "contexts").long(), x)
         assert torch.equal(matrix(part, "targets").long()[:, 0], y)
-        shown = [line.inner_text().split("\n") for line in part.locator(".gfx-token").all()]
+        shown = [text.split("\n") for text in part.locator(".gfx-token").all_inner_texts()]
         ids = VOCABULARY.encode(f"<START> {text} <END>")
         assert shown == [[VOCABULARY.words[i], str(i)] for i in ids]
         *rows, whole = cells(part, KNOWS)
@@ -78,9 +79,7 @@ def test_every_sentence_of_the_corpus_becomes_pytorchs_examples(tokens, over):
 def test_what_follows_and_the_share_of_the_floor(tokens):
     part = tokens(sentence="groot likes leaf", example=1)
     bars = part.get_by_role("list", name="What follows <START> groot in the corpus")
-    words = [
-        bar.locator(".gfx-bar-label").inner_text() for bar in bars.get_by_role("listitem").all()
-    ]
+    words = [label for (label,) in texts(bars.get_by_role("listitem"), ".gfx-bar-label")]
     assert words == ["is", "likes", "helps"]
     assert bars.locator(".gfx-number").all_inner_texts() == [
         "42.9\u202f%",
@@ -92,9 +91,7 @@ def test_what_follows_and_the_share_of_the_floor(tokens):
     adds = sum(COUNTS[c].total() * entropy(COUNTS[c]) / len(X) for c in own)
     assert f"leaves 3 of them open: that adds {adds:.4f} to the floor of {FLOOR:.4f}" in told(part)
     floor = part.get_by_role("list", name="What each open context adds to the floor")
-    lines = [
-        bar.locator(".gfx-bar-label").inner_text() for bar in floor.get_by_role("listitem").all()
-    ]
+    lines = [label for (label,) in texts(floor.get_by_role("listitem"), ".gfx-bar-label")]
     assert lines == ["✓ <START>", "✓ groot", "groot is", "✓ groot likes", "tree"]
     shares = [to_number(text) for text in floor.locator(".gfx-number").all_inner_texts()]
     assert abs(sum(shares) - 1) < 0.0026

@@ -20,6 +20,7 @@ from instrument import (
     opener,
     query,
     sentence,
+    texts,
     to_number,
     told,
     twin,
@@ -167,10 +168,9 @@ def test_any_epoch_can_be_looked_at_again(training, pytorch):
         torch.testing.assert_close(
             matrix(part, "attention"), seen["attention"], atol=0.00501, rtol=0
         )
-        bars = part.get_by_role("list", name="What follows groot").get_by_role("listitem").all()
-        assert len(bars) == 6
-        for bar in bars:
-            word, share = bar.locator(".gfx-bar-label, .gfx-number").all_inner_texts()
+        bars = part.get_by_role("list", name="What follows groot").get_by_role("listitem")
+        assert bars.count() == 6
+        for word, share in texts(bars, ".gfx-bar-label, .gfx-number"):
             p = seen["probabilities"][-1, VOCABULARY.encode(word)[0]].item()
             assert abs(to_number(share) - p) <= 0.000501, word
         shown = numbers(twin(part)["Probability of the next token"])[:, 0]
