@@ -88,9 +88,18 @@ def lab(tmp_path_factory):
         yield running
 
 
-@pytest.fixture
-def notebook(lab, visit, request):
-    """Return an empty notebook, open in JupyterLab on a watched page."""
-    name = f"{request.node.name.partition('[')[0]}-{len(list(lab.folder.iterdir()))}.ipynb"
+@pytest.fixture(scope="module")
+def kernel(lab, browser, request):
+    """Return a notebook, open in JupyterLab on a watched page: one for each file of tests."""
+    name = f"{request.path.stem}.ipynb"
     write_notebook(lab.folder / name)
-    return Notebook(visit(lab.url(name)))
+    with watched(browser, f"{lab.address}/", mathematics=False) as page:
+        page.goto(lab.url(name))
+        yield Notebook(page)
+
+
+@pytest.fixture
+def notebook(kernel):
+    """Return the notebook without cells; what earlier tests defined is still there."""
+    kernel.empty()
+    return kernel

@@ -122,6 +122,12 @@ READY = """() => {
 }"""
 
 
+EMPTY = """() => {
+  const { content } = jupyterapp.shell.currentWidget;
+  content.model.sharedModel.deleteCellRange(0, content.model.cells.length);
+}"""
+
+
 class Notebook:
     """An open notebook: cells are added, run and looked at."""
 
@@ -129,6 +135,10 @@ class Notebook:
         """Wait for the notebook and its kernel."""
         self.page = page
         page.wait_for_function(READY, timeout=1000 * START)
+
+    def empty(self) -> None:
+        """Remove all cells, and with them what they show; the kernel goes on."""
+        self.page.evaluate(EMPTY)
 
     def run(self, source: str) -> tuple[Locator, str]:
         """Run a new last cell; return its output area in the page and the text that it printed.
