@@ -9,7 +9,7 @@ chapter = Chapter(
     title="Train your own design",
     opening=(
         "A novel cut into pieces, the counts that a model has to beat, a fair way to compare, and three parts of the recipe. "
-        "Pieces are texts, and `Ġ` stands for the blank before a word; `V` is the number of tokens of a vocabulary."
+        "Pieces are texts, and `Ġ` stands for the blank before a word; $V$ is the size of the vocabulary."
     ),
     setup="import copy\nimport io\nimport math\nimport re\nfrom collections import Counter, defaultdict\nfrom itertools import pairwise\n\n"
     "import torch",

@@ -31,7 +31,7 @@ the very weights of the one that was never stopped, bit for bit.
     ),
     explanation=r"""
 The number of the step stands for everything that follows from it: rate and batch need no memory of their own, since both are computed from $s$. The two
-means do: without them AdamW would begin again, with means of a single gradient, at the length of steps meant for trained ones. And a `state_dict()` is a view, not a
+means do: without them AdamW would begin again with the mean of a single gradient, and its steps would be others. And a `state_dict()` is a view, not a
 copy: written to a file at once it is safe, kept in memory it goes on changing with the run. `copy.deepcopy` copies nested dictionaries with
 all tensors in them, in full precision: a weight rounded once is another run.
 """,
@@ -70,6 +70,8 @@ def prepare(checkpoint, start, X, Y, stop):
     model, optimiser = fresh(start)
     train(model, optimiser, 0, stop)
     saved = checkpoint(model, optimiser, stop)
+    if not isinstance(saved, dict):
+        return saved
     train(model, optimiser, stop, len(X))
     other, its_optimiser = fresh({name: 0 * weight for name, weight in start.items()})
     if "weights" in saved:
@@ -179,6 +181,14 @@ def checkpoint(model, optimiser, step):
 def checkpoint(model, optimiser, step):
     whole = {"weights": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step - 1}
     return copy.deepcopy(whole)
+
+
+@exercise.mutant(
+    "the objects themselves",
+    "These are the model and the optimiser themselves; their `state_dict()`s hold what they know as data, and that is what can be loaded.",
+)
+def checkpoint(model, optimiser, step):
+    return {"weights": model, "optimiser": optimiser, "step": step}
 
 
 @exercise.mutant(
