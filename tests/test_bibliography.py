@@ -44,7 +44,7 @@ def faults(entries: BibliographyData) -> list[str]:
         found += [f"{key}: no {name}" for name in VENUE.get(entry.type, {entry.type}) - given]
         if not entry.persons.get("author"):
             found.append(f"{key}: no author")
-        if not re.fullmatch(r"(19|20)\d\d", entry.fields.get("year", "")):
+        if not re.fullmatch(r"(18|19|20)\d\d", entry.fields.get("year", "")):
             found.append(f"{key}: the year is no year")
         note = entry.fields.get("note", "")
         if not given & FOUND_BY and not arxiv.search(note):

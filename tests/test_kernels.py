@@ -64,7 +64,7 @@ def test_every_chapter_sets_its_threads():
 
 
 def test_every_chapter_begins_alike():
-    """The setup cell, up to the chapter's own imports, is one text in nine places."""
+    """The setup cell, up to the chapter's own imports, is one text in ten places."""
     starts = {
         next(c.source for c in read(path).cells if c.cell_type == "code").partition(ONE_THREAD)[0]
         for path in CHAPTERS

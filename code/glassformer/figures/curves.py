@@ -51,11 +51,10 @@ def _level(
     style: str | tuple,
     role: str = "muted",
     lift: float = 5,
-    end: str = "right",
 ) -> None:
-    """Draw a horizontal line across the axes and name it, with its value, at one end."""
+    """Draw a horizontal line across the axes and name it, with its value, at the right."""
     ax.axhline(value, color=colour(role), lw=1.1, ls=style, zorder=1.5)
-    _note(ax, value, text, lift, role, end)
+    _note(ax, value, text, lift, role)
 
 
 def _note(
@@ -354,11 +353,11 @@ def learning_curves(
     return fig
 
 
-def _baselines(ax: Axes, baselines: Mapping[str, float], end: str = "right") -> None:
-    """Draw levels, named at one end: the lowest below its line, the others above."""
+def _baselines(ax: Axes, baselines: Mapping[str, float]) -> None:
+    """Draw levels, named at the right: the lowest below its line, the others above."""
     for name, value in baselines.items():
         lift = -12 if value == min(baselines.values()) else 4
-        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift, end=end)
+        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift)
 
 
 @drawn
@@ -374,10 +373,10 @@ def loss_by_size(
     ax.plot(sizes, array(list(losses.values()), 3), marker="o", ms=6, color=colour("attention"))
     for name, size in zip(losses, sizes, strict=True):
         ax.annotate(
-            f"{losses[name]:.2f}", (size, losses[name]), (0, 8), textcoords="offset points",
+            f"{losses[name]:.2f}", (size, losses[name]), (0, -16), textcoords="offset points",
             ha="center", size=SMALL,
         )  # fmt: skip
-    _baselines(ax, baselines, "left")
+    _baselines(ax, baselines)
     ends = [*baselines.values(), *losses.values()]
     ax.set(xscale="log", xlim=(0.7 * min(sizes), 1.6 * max(sizes)), xticks=sizes)
     ax.set_ylim(min(ends) - 0.2, max(ends) + 0.3)
