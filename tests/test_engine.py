@@ -600,6 +600,8 @@ def write_trained(to: Fixtures) -> None:
     bits = [to.ids(len(tokenizer), 8) for _ in range(to.times(300))]
     decoded = [{"ids": ids, "text": tokenizer.decode(ids)} for ids in bits]
     to.write("trained", dict(models=told, cut=cut, decoded=decoded), tensors)
+    halves = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(torch.float16)  # all there are
+    to.write("halves", {}, {"half": halves, "double": halves.double()})
 
 
 def cut_by(tokenizer: BytePairTokenizer, text: str) -> dict:
@@ -755,6 +757,7 @@ SPOILT_NUMBERS = [
     ("trained", "0/logits", 1e-3, "trained.test.js"),
     ("trained", "1/2/layers.0.attention", 1e-2, "trained.test.js"),
     ("trained", "1/keys", 1e-2, "trained.test.js"),
+    ("halves", "double", -1e-15, "trained.test.js"),
 ]
 
 
@@ -824,6 +827,8 @@ FAULTS = [
     ("transformer.js", "Math.floor((head * K) / H)", "head % K", "transformer"),
     ("arithmetic.js", "meanSquare + eps", "meanSquare", "transformer"),
     ("sampling.js", "sum - p[n] >= topP", "sum >= topP", "sampling"),
+    ("sampling.js", ">= own;", "> own;", "sampling"),
+    ("arithmetic.js", "more0 += a[i + m] * b[l + m];", "", "baby_groot"),
     ("sampling.js", "left -= probabilities[id];", "left -= 0.2;", "sampling"),
     ("config.js", "Math.ceil(hidden / 64)", "Math.floor(hidden / 64)", "config"),
     ("config.js", "if (seen.has(key)) {", "if (false) {", "config"),
@@ -838,8 +843,8 @@ FAULTS = [
     ("../reading.js", "this.cache.length = t;", "this.cache.length = 0;", "reading"),
     (
         "../reading.js",
-        "(place, temperature) {\n  return place.order.slice(SPELLED)",
-        "(place, temperature) {\n  return place.order.slice(1)",
+        "const spelled = place.order.slice(0, SPELLED)",
+        "const spelled = place.order.slice(0, 1)",
         "reading",
     ),
     (
@@ -850,6 +855,8 @@ FAULTS = [
     ),
     ("safetensors.js", 'typeof dtype !== "string" || ', "", "trained"),
     ("safetensors.js", "to - from !== needed", "false", "robust"),
+    ("safetensors.js", "fraction * 2 ** -24", "0", "trained"),
+    ("safetensors.js", "fraction ? NaN : sign * Infinity", "sign * Infinity", "trained"),
     ("checking.js", "ids.length > room", "ids.length > window", "robust"),
     ("arithmetic.js", "meanSquare + eps", "meanSquare", "provenance"),
     ("baby_groot.js", "on.residuals ? add(n1, out)", "on.residuals ? add(r1, out)", "provenance"),

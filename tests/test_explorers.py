@@ -57,11 +57,12 @@ from glassformer.explorers import (
     Training,
     base,
 )
-from glassformer.explorers.parts import PARTS, part
+from glassformer.explorers.parts import PARTS, part, tokenizer_of
 from glassformer.explorers.words import ranked, table, told
 from glassformer.generation import next_token_probabilities
 from glassformer.models import BabyGrootGPT, Transformer, TransformerConfig
 from glassformer.notebooks import NOTEBOOK_METADATA, WIDGET_VIEW, normalise
+from glassformer.records import load_novelist
 from glassformer.site import EXPLORER_MIME, notebook_palette_css
 from glassformer.site_explorers import explorer_html, safe_json
 from glassformer.trace import trace
@@ -122,7 +123,8 @@ def test_all_state_reaches_the_front_end(kind):
 @every
 def test_what_the_front_end_sets_python_reads(kind):
     explorer, other = kind(), {"query": 0, "seed": 7, "dim": 4, "sentence": "we are groot"}
-    other["prompt"] = "the dog" if kind.reads == "tiny" else "<START> groot"
+    reads_text = kind.reads == "tiny" or kind is Reader
+    other["prompt"] = "the dog" if reads_text else "<START> groot"
     change = {name: other[name] for name in explorer.state_names() if name in other}
     assert change
     explorer.set_state(change)  # what arrives from the browser
@@ -162,6 +164,10 @@ def test_the_signature_shows_the_state(kind):
         (lambda: Everything(changes=[["head.bias", [0], "much"]]), "A change is a weight"),
         (lambda: Everything(changes=[["q", [0, 0], 1]]), "There is no 'q'"),
         (lambda: KvCache(prompt="i am"), "'i' is not in the vocabulary"),
+        (lambda: Reader(prompt="a 字"), "The letter '字' does not occur in the text"),
+        (lambda: Reader(prompt=""), "The prompt is empty"),
+        (lambda: Reader(prompt="i " * 300), "The prompt has 600 letters; 400 is the most"),
+        (lambda: Reader(prompt="X" * 400), "tokens do not fit: .* has 256 places"),
         (lambda: Attention(vocabulary=groot_vocabulary()), "A vocabulary comes with the model"),
     ],
 )
@@ -432,18 +438,33 @@ def test_kv_cache_in_words():
 
 
 def test_reader_in_words():
-    seen, words = tiny_trace("the dog ran on"), cat_vocabulary().words
-    explorer = Reader(prompt="the dog ran on", query=2, layer=1, temperature=0.5)
-    for head, values in enumerate(seen["layers.1.attention"][:, 2, :3]):
-        line = ["head", str(head), *map(told, values.tolist())]
-        assert line in lines(explorer)
-    shares = next_token_probabilities(seen["logits"][2], 0.5)
-    for word, value in zip(words, shares.tolist(), strict=True):
-        assert [word, told(100 * value, 1), "%"] in lines(explorer)
-    numbers = load_tiny().config.kv_cache_values(4)
-    assert f"holds 4 of 16 tokens, {numbers} numbers" in explorer.text()
-    greedy = lines(Reader(prompt="the dog ran on", query=2, temperature=0))
-    assert [words[seen["logits"][2].argmax()], "100.0", "%"] in greedy
+    model, tokenizer = load_novelist()
+    prompt = "The whale’s\nway, it is"
+    ids = tokenizer.encode(prompt)
+    seen, explorer = trace(model.double(), ids), Reader(prompt=prompt, query=4, layer=1)
+    shown = lines(explorer)
+    assert ["The", "␣whale", "’", "s", "↵"] in shown
+    for head, values in enumerate(seen["layers.1.attention"][:, 4, :5]):
+        assert ["head", str(head), *map(told, values.tolist())] in shown
+    shares = next_token_probabilities(seen["logits"][4], 0.8)
+    for i in shares.topk(10).indices.tolist():
+        word = tokenizer.decode([i]).replace(" ", "␣").replace("\n", "↵")
+        assert [word, told(100 * shares[i].item(), 1), "%"] in shown
+    numbers = model.config.kv_cache_values(len(ids))
+    assert f"holds {len(ids)} of 256 tokens, {numbers} numbers" in explorer.text()
+    assert f"The novelist, {model.num_params():,} parameters" in explorer.text()
+    greedy = lines(Reader(prompt=prompt, query=4, temperature=0))
+    assert ["↵", "100.0", "%"] in greedy and tokenizer.decode([seen["logits"][4].argmax()]) == "\n"
+    assert ["head", "0", "1.00"] in lines(Reader(query=0))
+
+
+def test_reader_tells_of_the_last_tokens_where_there_are_many():
+    prompt = "Call me Ishmael. " * 20
+    _, tokenizer = load_novelist()
+    count = len(tokenizer.encode(prompt))
+    explorer = Reader(prompt=prompt)
+    assert count > 100 and f"of {count} tokens at the last 16:" in explorer.text()
+    assert {len(line) for line in lines(explorer) if line[:1] == ["head"]} == {18}
 
 
 def test_designer_in_words():
@@ -562,6 +583,7 @@ def test_two_models_can_both_be_ones_own():
         ),
         (Attention, lambda: "groot", "this is a str; give one such as load_baby_groot"),
         (Tokens, load_baby_groot, "Tokens takes no model"),
+        (Reader, load_tiny, "Reader takes no model from Python: drop the model's three files"),
         (Attention, lambda: BabyGrootGPT(30, 4), "knows 30 tokens, but the vocabulary has 24"),
         (Attention, lambda: BabyGrootGPT(24, 2), "4 tokens do not fit: .* window has 2 places"),
     ],
@@ -609,7 +631,7 @@ def test_a_transformer_of_any_shape_is_sent_whole():
 
 
 def test_parts_are_the_courses_corpus_and_models():
-    assert list(PARTS) == ["corpus", "groot", "initial", "tiny"]
+    assert list(PARTS) == ["corpus", "groot", "initial", "tiny", "novelist"]
     corpus, tiny = part("corpus"), part("tiny")
     assert corpus["words"] == list(groot_vocabulary().words) and corpus["max_len"] == 4
     assert corpus["sentences"] == list(GROOT_SENTENCES)
@@ -625,6 +647,21 @@ def test_parts_are_the_courses_corpus_and_models():
             assert torch.equal(sent[key].to(weight.dtype), weight), (name, key)
     with pytest.raises(ValueError, match="no part 'tinny'; choose one of corpus, groot"):
         part("tinny")
+
+
+def test_the_novelist_is_a_part_as_it_ships():
+    model, tokenizer = load_novelist()
+    held = part("novelist")
+    assert TransformerConfig.from_dict(held["config"]) == model.config
+    sent = load(held["weights"])
+    assert sent.keys() == own_tensors(model).keys() and len(held["weights"]) < 350_000
+    for name, weight in own_tensors(model).items():
+        assert sent[name].dtype == torch.float16 and torch.equal(sent[name].float(), weight)
+    text = "Call me Ishmael. Some years ago"
+    assert tokenizer_of(held).encode(text) == tokenizer.encode(text)
+    assert json.loads(held["tokenizer"])["model"]["type"] == "BPE" and "\n" not in held["tokenizer"]
+    held["config"]["dim"] = 1
+    assert part("novelist")["config"]["dim"] == model.config.dim
 
 
 def test_the_untrained_tiny_model_differs():
@@ -770,6 +807,7 @@ INDEX = """
 
 ```{toctree}
 bare
+late
 notebook
 ```
 
@@ -799,13 +837,14 @@ def sphinx(source: Path, *options: str) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> Path:
-    """A small site, built on two processes: two pages with explorers, one without."""
+    """A small site, built on two processes: three pages with explorers, one without."""
     folder = tmp_path_factory.mktemp("pages")
     source = folder / "source"
     source.mkdir()
     (source / "conf.py").write_text(CONF, encoding="utf-8")
     (source / "index.md").write_text(INDEX, encoding="utf-8")
     (source / "bare.md").write_text("# Bare\n\nNo explorer.\n", encoding="utf-8")
+    (source / "late.md").write_text("# Late\n\n```{explorer} reader\n```\n", encoding="utf-8")
     own = KvCache(model=mine(KvCache), prompt="the dog")
     notebook = nbformat.v4.new_notebook(cells=[cell(own, "mine"), cell(Tokens(), "Tokens()")])
     notebook.cells.insert(0, nbformat.v4.new_markdown_cell("# Notebook"))
@@ -865,6 +904,14 @@ def test_a_page_loads_what_its_explorers_need_and_no_more(pages):
     for name in loads(page(pages, "index")):
         assert (pages / "site/_static" / name).is_file()
     assert not re.search(r'type="module"|fetch\(|blob:', page(pages, "index"))
+
+
+def test_a_heavy_part_is_named_in_its_page_and_loaded_by_no_browser(pages):
+    text, part_of_it = page(pages, "late"), "glassformer-part-novelist.js"
+    assert part_of_it in loads(text) and len(loads(text)) == 3
+    (tag,) = re.findall(rf"<script [^>]*{part_of_it}[^>]*>", text)
+    assert 'type="text/plain"' in tag and 'data-part="novelist"' in tag and "?v=" in tag
+    assert "text/plain" not in page(pages, "index")
 
 
 def test_a_notebooks_explorer_is_the_one_that_ran(pages):

@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 from .site import EXPLORER_MIME, alternative
 
 FAMILIES, STYLE = ("groot", "llama"), "glassformer-explorers.css"
+LATE = ("novelist",)  # parts heavier than all else: a page loads them when their explorer is near
 # On the site itself, where no script runs; on paper the words stay as they are.
 HERE = '<span class="gf-elsewhere">{0}</span><noscript>Here it needs JavaScript.</noscript>'
 
@@ -196,6 +197,12 @@ def part_file(name: str) -> str:
     return f"glassformer-part-{name}.js"
 
 
+def loading(part: str) -> dict[str, str]:
+    """Return the attributes of a part's script: of a late one, what no browser loads by itself."""
+    late = {"type": "text/plain", "data-part": part}
+    return late if part in LATE else {"loading_method": "defer"}
+
+
 def load_explorers(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Let a page with explorers load what they need, parts first."""
     pages = [node["page"] for node in doctree.findall(explorer_node)] if doctree else []
@@ -204,7 +211,7 @@ def load_explorers(app, pagename: str, templatename: str, context: dict, doctree
     needed = {name for page in pages for name, given in page["data"].items() if given is None}
     app.add_css_file(STYLE, priority=720)
     for name in sorted(needed):
-        app.add_js_file(part_file(name), priority=720, loading_method="defer")
+        app.add_js_file(part_file(name), priority=720, **loading(name))
     from .explorers import EXPLORERS
 
     for family in sorted({EXPLORERS[page["explorer"]].family for page in pages}):

@@ -26,7 +26,7 @@ SET = {
     "matmul": ("row = 0", "<START>"),
     "kv-cache": ("step = 2", "Both lanes wrote “on the”"),
     "designer": ("n_layers = 3", "parameters"),
-    "reader": ("prompt = 'the dog'", "After “dog”"),
+    "reader": ("prompt = 'Call me'", "After “␣me”"),
 }
 
 

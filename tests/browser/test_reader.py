@@ -8,7 +8,7 @@ import re
 
 import pytest
 import torch
-from browsing import axe, no_sideways_scroll, served
+from browsing import axe, no_sideways_scroll
 from instrument import (
     SITES,
     formula,
@@ -20,64 +20,37 @@ from instrument import (
     to_number,
     told,
     twin,
+    write_page,
 )
 from playwright.sync_api import expect
 from test_explorers_together import FRAGMENTS, monkey, unharmed
 
 from glassformer.bpe import BytePairTokenizer
-from glassformer.checkpoints import load_tiny, save_model
-from glassformer.data import cat_vocabulary
+from glassformer.checkpoints import save_model
 from glassformer.explorers import Reader
 from glassformer.generation import generate, next_token_probabilities
 from glassformer.huggingface import export
 from glassformer.models import Transformer, TransformerConfig
 from glassformer.novel import load_novel
-from glassformer.site import palette_css
-from glassformer.site_explorers import explorer_html, part_file, script_file, write_explorers
+from glassformer.records import load_novelist
+from glassformer.site_explorers import part_file, script_file
 from glassformer.trace import trace
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 PROMPT = "The whale’s way, it is"
-PAGE = """<!doctype html><html lang="en-GB" data-theme="light"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>A model at work</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="palette.css">
-<link rel="stylesheet" href="glassformer-explorers.css">
-<style>body {{ margin: 0 auto; padding: 1rem; max-width: 760px; background: var(--gf-paper);
-color: var(--gf-ink); font-family: sans-serif }}</style>
-<script>document.documentElement.dataset.theme =
-  matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";</script>
-<main><h1>A model at work</h1>{explorer}</main>{scripts}</html>"""
-
-
-def write_page(folder) -> None:
-    """Write a page that holds the explorer and nothing else, and what it loads."""
-    write_explorers(folder)
-    (folder / "palette.css").write_text(palette_css(), encoding="utf-8")
-    shown = Reader()
-    scripts = "".join(
-        f'<script defer src="{name}"></script>'
-        for name in (part_file("tiny"), script_file(Reader.family))
-    )
-    page = PAGE.format(explorer=explorer_html(shown.page(), shown.text()), scripts=scripts)
-    (folder / "reader.html").write_text(page, encoding="utf-8")
+SCRIPTS = (
+    f'<script type="text/plain" data-part="novelist" src="{part_file("novelist")}"></script>'
+    f'<script defer src="{script_file(Reader.family)}"></script>'
+)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def pages(tmp_path_factory):
+    """Return a folder with two pages of the explorer alone, on one of them far below."""
     folder = tmp_path_factory.mktemp("reader")
-    write_page(folder)
+    for name, above in {"reader": "", "below": '<div style="height: 400vh"></div>'}.items():
+        write_page(folder / f"{name}.html", Reader(), SCRIPTS, 760, above)
     return folder
-
-
-@pytest.fixture(scope="module")
-def http_site(folder):
-    with served(folder) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def file_site(folder):
-    return folder.as_uri()
 
 
 @pytest.fixture
@@ -103,6 +76,11 @@ def mine(tmp_path_factory):
     for path in folders.values():
         tokenizer.save(path / "tokenizer.json")
     return model, tokenizer, folders
+
+
+def words_of(tokenizer, ids) -> list[str]:
+    """Return tokens as the explorer shows them."""
+    return [tokenizer.decode([i]).replace(" ", "␣") for i in ids]
 
 
 def choose(part, files) -> None:
@@ -143,23 +121,49 @@ def shows(part, model, ids, words, t, layer, temperature=0.8) -> None:
 
 
 @pytest.mark.parametrize("over", SITES)
-def test_before_anything_is_dropped_the_tiny_model_reads(reader, over):
-    part = reader(over, prompt="the dog ran on", query=2, layer=1)
-    vocabulary = cat_vocabulary()
-    ids = vocabulary.encode("the dog ran on")
-    shows(part, load_tiny(), ids, [vocabulary.words[i] for i in ids], 2, 1)
-    assert "After “ran”, position 2" in told(part) and "holds 4 of 16 tokens" in told(part)
+def test_before_anything_is_dropped_the_novelist_reads(reader, over):
+    part = reader(over, prompt=PROMPT, query=2, layer=1)
+    model, tokenizer = load_novelist()
+    ids = tokenizer.encode(PROMPT)
+    shows(part, model, ids, words_of(tokenizer, ids), 2, 1)
+    assert "After “’”, position 2" in told(part) and "holds 8 of 256 tokens" in told(part)
+    expect(part).to_contain_text("The novelist, 168,912 parameters, trained for this chapter")
+
+
+@pytest.mark.parametrize("over", SITES)
+def test_the_novelist_is_loaded_once_the_explorer_is_near(request, visit, over):
+    address = f"{request.getfixturevalue(over)}/below.html"
+    part = visit(address).locator("#explorer-reader")
+    loaded = "performance.getEntriesByType('resource').map((entry) => entry.name).join()"
+    there = "Boolean(globalThis.glassformerParts?.novelist)"
+    part.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 300)))")
+    assert part_file("novelist") not in part.page.evaluate(loaded)
+    assert not part.page.evaluate(there) and part.locator(".gf-explorer-text").is_visible()
+    part.page.evaluate("scrollTo(0, 2.5 * innerHeight)")  # still out of sight
+    expect(part.locator(".gfx")).to_be_visible()
+    assert part.page.evaluate(there)
+    linked = visit(f"{address}#explorer-reader?prompt=Call+me").locator("#explorer-reader")
+    expect(linked.locator(".gfx-rd-text")).to_be_in_viewport()
+    expect(linked.locator(".gfx-rd-text")).to_have_text("Call me")
+
+
+def test_without_the_novelist_the_words_stay(request, visit):
+    page = visit(f"{request.getfixturevalue('http_site')}/below.html")
+    page.evaluate("document.querySelector('[data-part]').removeAttribute('src')")
+    page.evaluate("scrollTo(0, 3 * innerHeight)")
+    expect(page.get_by_text("This explorer could not start")).to_be_visible()
+    expect(page.locator(".gf-explorer-text")).to_be_visible()
 
 
 @pytest.mark.parametrize("over", SITES)
 @pytest.mark.parametrize("kind", ["trained", "exported"])
 def test_a_model_of_ones_own_is_read_in_the_page(reader, mine, over, kind):
     model, tokenizer, folders = mine
-    part = reader(over, own_prompt=PROMPT)
+    part = reader(over, prompt=PROMPT)
     opened(part, folders[kind])
     expect(part).to_contain_text(f"{model.config.num_params():,} parameters")
     ids = tokenizer.encode(PROMPT)
-    words = [tokenizer.decode([i]).replace(" ", "␣") for i in ids]
+    words = words_of(tokenizer, ids)
     shows(part, model, ids, words, len(ids) - 1, 0)
     part.get_by_role("slider", name="block").fill("2")
     part.get_by_role("group", name="Which token is looked at?").get_by_role("button").nth(3).click()
@@ -169,7 +173,7 @@ def test_a_model_of_ones_own_is_read_in_the_page(reader, mine, over, kind):
 
 def test_it_writes_what_generate_writes_and_goes_back(reader, mine):
     model, tokenizer, folders = mine
-    part = reader(own_prompt=PROMPT, temperature=0)
+    part = reader(prompt=PROMPT, temperature=0)
     opened(part, folders["trained"])
     ids, text = tokenizer.encode(PROMPT), part.locator(".gfx-rd-text")
     want = generate(model, torch.tensor(ids), 6).tolist()
@@ -208,10 +212,14 @@ def test_a_number_leads_to_how_it_is_made(reader):
     part = reader(temperature=0.5)
     part.locator(".gfx-bars .gfx-number").first.hover()
     key, value, filled = formula(part)
-    assert key.startswith("share[") and value > 0.5 and "e" in filled
-    part.get_by_role("grid", name="Attention from position").locator("td[data-n]").nth(2).hover()
+    model, tokenizer = load_novelist()
+    logits = trace(model.double(), tokenizer.encode("The whale"))["logits"][-1]
+    shares = next_token_probabilities(logits, 0.5)
+    assert key == f"share[{shares.argmax()}]" and "e" in filled
+    assert value == pytest.approx(shares.max().item(), abs=1e-6)
+    part.get_by_role("grid", name="Attention from position").locator("td[data-n]").nth(1).hover()
     key, value, filled = formula(part)
-    assert key == "layers.0.attention[0,2,2]" and 0 < value < 1
+    assert key == "layers.0.attention[0,1,1]" and 0 < value < 1
     part.get_by_title("bytes held").hover()
     assert formula(part)[0] == "bytes held"
 
@@ -268,7 +276,7 @@ def test_wrong_files_get_one_sentence_and_change_nothing(reader, mine):
         expect(news).to_contain_text(wanted)
         assert news.inner_text().count("\n") == 0 and told(part) == before, kind
     opened(part, mine[2]["trained"])
-    part.get_by_role("button", name="Back to the course's model").click()
+    part.get_by_role("button", name="Back to the novelist").click()
     expect(sentence(part)).to_have_text(before)
 
 
@@ -315,7 +323,7 @@ def test_broken_links_and_weights_that_are_no_numbers_break_nothing(reader, mine
         broken.tok_embeddings.weight[5, 1] = float("inf")
     save_model(broken, tmp_path)
     tokenizer.save(tmp_path / "tokenizer.json")
-    part = reader(own_prompt=PROMPT)
+    part = reader(prompt=PROMPT)
     opened(part, tmp_path)
     page, title = part.page, part.page.title()
     for fragment in FRAGMENTS:
@@ -342,17 +350,17 @@ def test_by_keyboard_a_view_is_made_that_can_be_linked(reader):
     part.get_by_role("group", name="Which token is looked at?").get_by_role("button").first.focus()
     keyboard.press("Enter")
     state = query(part.page)
-    assert set(state.split("&")) == {"written=2", "temperature=0", "layer=1", "query=0"}
+    assert set(state.split("&")) == {"written=2", "temperature=0", "layer=2", "query=0"}
     before = told(part)
     part.page.reload()
     expect(sentence(part)).to_have_text(before)
     part.get_by_role("button", name="Reset").click()
-    expect(sentence(part)).to_contain_text("position 2")
+    expect(sentence(part)).to_contain_text("position 1")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_on_a_phone_nothing_sticks_out_and_axe_finds_nothing(reader, mine, theme):
-    part = reader(theme=theme, width=360, own_prompt=PROMPT, written=20)
+    part = reader(theme=theme, width=360, prompt=PROMPT, written=20)
     for own in (False, True):
         if own:
             opened(part, mine[2]["trained"])

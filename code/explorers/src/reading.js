@@ -3,10 +3,11 @@
  * any token of it is one pass over that token, with what the cache held before it.
  */
 
-import { Generator, KVCache, argmax, draw, lastRow, nextTokenProbabilities, ranked } from "./engine/index.js";
+import { Generator, KVCache, argmax, draw, lastRow, leading, nextTokenProbabilities } from "./engine/index.js";
 import { explain, explanation } from "./provenance.js";
 
 const PIECE = 4; // tokens of the prompt that are read at once
+const FIRST = 10; // of the next tokens, that are put in order
 const SPELLED = 3; // terms of a sum over all tokens that are written out
 const TIMED = 32; // tokens over which the time is taken
 
@@ -81,7 +82,7 @@ export class Reading {
    * Return what the model made of the token at a position that is read.
    * @param {number} t
    * @returns {{t: number, seen: Object<string, Tensor>, logits: Float64Array, shares: Float64Array, order: number[]}}
-   *   `shares` are what the next token is drawn from, `order` its ids from the likeliest down
+   *   `shares` are what the next token is drawn from, `order` the likeliest ids, from the first down
    */
   at(t) {
     if (this.place?.t !== t) {
@@ -98,7 +99,7 @@ export class Reading {
     const seen = model.trace([this.ids[t]], { cache }), logits = lastRow(seen.logits);
     const place = { t, model, cache, seen, logits };
     const shares = () => (temperature ? nextTokenProbabilities(logits, { temperature }) : oneFor(argmax(logits), logits.length));
-    return later(later(place, "shares", shares), "order", () => ranked(logits));
+    return later(later(place, "shares", shares), "order", () => leading(logits, FIRST));
   }
 
   /**
@@ -160,7 +161,8 @@ function scaled({ logits, order }, temperature, id) {
 }
 
 function others(place, temperature) {
-  return place.order.slice(SPELLED).reduce((sum, id) => sum + Math.exp(scaled(place, temperature, id).value), 0);
+  const spelled = place.order.slice(0, SPELLED);
+  return place.logits.reduce((sum, _, id) => (spelled.includes(id) ? sum : sum + Math.exp(scaled(place, temperature, id).value)), 0);
 }
 
 /** Explain how many numbers, or bytes, the cache holds; null for other names. */

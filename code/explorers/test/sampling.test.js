@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Generator, draw, nextTokenProbabilities, ranked } from "../src/engine/index.js";
+import { Generator, draw, leading, nextTokenProbabilities, ranked } from "../src/engine/index.js";
 import { close, compare, readJson, readTensors, refuses } from "./fixtures.js";
 
 compare("temperature, top-k and top-p give PyTorch's distributions", () => {
@@ -36,6 +36,15 @@ test("the same seed draws the same tokens", () => {
 test("of equals the lower id comes first", () => {
   assert.deepEqual(ranked([1, 3, 3, 2]), [1, 2, 3, 0]);
   assert.deepEqual([...nextTokenProbabilities([5, 5, 5], { topK: 1 })], [1, 0, 0]);
+});
+
+test("the first of the ranked ids are found without ranking all", () => {
+  const generator = new Generator(3), odd = [NaN, Infinity, -Infinity, 0, -0];
+  for (let n = 0; n < 300; n++) {
+    const pick = () => (generator.random() % 4 ? (generator.random() % 9) - 4 : odd[generator.random() % 5]);
+    const numbers = Array.from({ length: n }, pick), count = generator.random() % 14;
+    assert.deepEqual(leading(numbers, count), ranked(numbers).slice(0, count), String(numbers));
+  }
 });
 
 test("choices that cannot be are refused in a sentence", () => {

@@ -58,6 +58,12 @@ function held(layers, tokens) {
     Array.from({ length: heads }, (_, h) => [...data.subarray(h * room * D, (h * room + tokens) * D)]).flat());
 }
 
+compare("each of the 65,536 numbers of float16 is read as PyTorch reads it", () => {
+  const { half, double } = readTensors("halves");
+  assert.equal(half.data.length, 2 ** 16);
+  half.data.forEach((x, i) => assert.ok(Object.is(x, double.data[i]), `${i} is ${x}, not ${double.data[i]}`));
+});
+
 compare("texts are cut as the tokenizers library cuts them, and unknown letters named", () => {
   const tokenizer = parseTokenizer(fs.readFileSync(at("tokenizer.json"), "utf8")), { cut } = readJson("trained");
   for (const { text, ids } of cut) {
@@ -168,8 +174,8 @@ test("files that do not belong together, or are not what they say, are answered 
     refuses(() => trained(CONFIG, weightsOf(CONFIG, renamed(to))), /is missing|does not have/);
   }
   const retyped = (dtype) => (header) => ({ ...header, "norm.weight": { ...header["norm.weight"], dtype } });
-  for (const dtype of ["BF16", "F16", ["F32"], "__proto__", null]) {
-    refuses(() => trained(CONFIG, weightsOf(CONFIG, retyped(dtype))), /the engine reads F32 and F64/);
+  for (const dtype of ["BF16", "I16", ["F32"], "__proto__", null]) {
+    refuses(() => trained(CONFIG, weightsOf(CONFIG, retyped(dtype))), /the engine reads F16, F32 and F64/);
   }
   const overlapping = (header) => ({ ...header, "norm.weight": { ...header["norm.weight"], data_offsets: [0, 32] } });
   refuses(() => trained(CONFIG, weightsOf(CONFIG, overlapping)), /does not start where/);

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from traitlets import Bool, Dict, Enum, Float, Int, TraitError, Unicode, validate
 
+from ..bpe import BytePairTokenizer
 from ..data import Vocabulary
 from ..models import BabyGrootGPT, Transformer
 from ..models.checking import check_ids
@@ -211,15 +212,20 @@ class Explorer(anywidget.AnyWidget):
 
     def _ids(self, prompt: str, reads: str | None = None) -> list[int]:
         """Return a prompt's ids, for the part that reads it; ValueError says why not."""
-        if len(prompt) > LONGEST:
-            raise ValueError(f"The prompt has {len(prompt)} letters; {LONGEST} is the most.")
         reads = reads or self.reads
-        vocabulary, held = self._vocabulary_of(reads), self.data[reads]
-        ids = vocabulary.encode(prompt)
+        held = self.data[reads]
         window = (
             held["config"]["max_seq_len"] if "config" in held else self.data["corpus"]["max_len"]
         )
-        check_ids(torch.tensor([ids], dtype=torch.long), len(vocabulary), window, window)
+        return self._fitting(prompt, self._vocabulary_of(reads), window)
+
+    @staticmethod
+    def _fitting(prompt: str, reader: Vocabulary | BytePairTokenizer, window: int) -> list[int]:
+        """Return a prompt's ids, if it can be read and fits a window; ValueError says why not."""
+        if len(prompt) > LONGEST:
+            raise ValueError(f"The prompt has {len(prompt)} letters; {LONGEST} is the most.")
+        ids = reader.encode(prompt)
+        check_ids(torch.tensor([ids], dtype=torch.long), len(reader), window, window)
         return ids
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import unicodedata
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from traitlets import Dict, Int, List, validate
 
+from ..bpe import BytePairTokenizer
 from ..config import TransformerConfig
 from ..data import (
     END,
@@ -26,6 +28,7 @@ from ..models import rotary_table, rotate
 from ..trace import trace
 from ..training import last_token_logits
 from .base import Explorer, choice, flag, named, real, text, whole
+from .parts import tokenizer_of
 from .words import grid, listed, ranked, share, table, told
 
 GROOT_PROMPT = f"{START} i am groot"
@@ -882,44 +885,59 @@ class Designer(Explorer):
 
 
 class Reader(Explorer):
-    """A model at work: the reader's own, once its files are dropped, until then the tiny one."""
+    """Chapter 10: a trained model at work, the novelist's or that whose files are dropped on it."""
 
-    title = "A model of your own, at work"
+    title = "A trained model, at work"
     invites = (
-        "you drop the files of a model that you trained, let it write token by token, and see what "
-        "may come next, where every head looks and how the cache fills."
+        "you let the novelist write token by token, or a model of your own once you drop its "
+        "files, and see what may come next, where every head looks and how the cache fills."
     )
     family = "llama"
-    needs = ("tiny",)
-    reads = "tiny"
+    needs = ("novelist",)
 
     LONGEST = 512  # tokens of a text
+    FIRST = 10  # of the next tokens, that are told
+    LOOKS = 16  # positions that attention is told for
 
     explorer = named("reader")
-    prompt = text("the cat sat")  # of the course's model
-    own_prompt = text("The whale")  # of the reader's own, which no notebook knows
+    prompt = text("The whale")
     written = whole(0, 0, LONGEST)
     temperature = real(0.8, 0.0, 2.0)
     seed = whole(0, 0, 2**31 - 1)
     layer = whole(0, 0, 63)
     query = whole(LONGEST, 0, LONGEST)  # LONGEST: the last token, whichever that is
 
+    @property
+    def _tokenizer(self) -> BytePairTokenizer:
+        return tokenizer_of(self.data["novelist"])
+
+    def _ids(self, prompt: str, reads: str | None = None) -> list[int]:
+        window = self.data["novelist"]["config"]["max_seq_len"]
+        return self._fitting(prompt, self._tokenizer, window)
+
+    def _part_for(self, model) -> str:
+        raise ValueError("Reader takes no model from Python: drop the model's three files on it.")
+
     def _told(self) -> list[str]:
-        model, ids = self._model_of("tiny"), self._ids(self.prompt)
-        seen, words = trace(model, ids), [self.vocabulary.words[i] for i in ids]
-        t, layer = min(self.query, len(ids) - 1), min(self.layer, model.config.n_layers - 1)
-        shares = self._shares(seen["logits"][t])
-        rows = [[self.vocabulary.words[i], share(shares[i])] for i in ranked(shares)]
-        attention = seen[f"layers.{layer}.attention"][:, t, : t + 1]
+        model, tokenizer, ids = self._model_of("novelist"), self._tokenizer, self._ids(self.prompt)
+        seen, config = trace(model, ids), model.config
+        t, layer = min(self.query, len(ids) - 1), min(self.layer, config.n_layers - 1)
+        words = [_visible(tokenizer.decode([i])) for i in ids[: t + 1]]
+        shares, near = self._shares(seen["logits"][t]), max(0, t + 1 - self.LOOKS)
+        first = ranked(shares)[: self.FIRST]
+        rows = [[_visible(tokenizer.decode([i])), share(shares[i])] for i in first]
+        attention = seen[f"layers.{layer}.attention"][:, t, near : t + 1]
         heads = [f"head {head}" for head in range(len(attention))]
-        held = model.config.kv_cache_values(len(ids))
+        held = config.kv_cache_values(len(ids))
         return [
-            f"The model reads “{self._said}”. At temperature {self.temperature:g} the token after "
-            f"“{words[t]}”, position {t}, is drawn from:",
+            f"The novelist, {model.num_params():,} parameters, trained on Moby-Dick, reads "
+            f"“{self._said}”. At temperature {self.temperature:g} the token after “{words[t]}”, "
+            f"position {t}, is drawn from {len(shares):,}, these before all:",
             table(["next", "share"], rows),
-            f"From there the heads of block {layer} look at:",
-            grid(attention, heads, words[: t + 1]),
-            f"Its cache holds {len(ids)} of {model.config.max_seq_len} tokens, {held:,} numbers.",
+            f"From there the heads of block {layer} look"
+            f"{f', of {t + 1} tokens at the last {self.LOOKS}' if near else ' at'}:",
+            grid(attention, heads, words[near:]),
+            f"Its cache holds {len(ids)} of {config.max_seq_len} tokens, {held:,} numbers.",
         ]
 
     def _shares(self, logits: Tensor) -> Tensor:
@@ -927,3 +945,9 @@ class Reader(Explorer):
         if self.temperature == 0:
             return F.one_hot(logits.argmax(), len(logits)).to(logits)
         return next_token_probabilities(logits, self.temperature)
+
+
+def _visible(piece: str) -> str:
+    """Return a piece of text with what cannot be seen made visible."""
+    shown = piece.replace(" ", "␣").replace("\n", "↵")
+    return "".join("�" if unicodedata.category(letter) == "Cc" else letter for letter in shown)

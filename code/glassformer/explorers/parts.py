@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib import resources
 from typing import Any
 
 import torch
 from safetensors.torch import load, save
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from ..bpe import BytePairTokenizer
 from ..checkpoints import (
     baby_groot_of,
     initial_baby_groot,
@@ -20,12 +23,13 @@ from ..checkpoints import (
 from ..config import TransformerConfig
 from ..data import CAT_SENTENCES, GROOT_SENTENCES, Vocabulary, cat_vocabulary, groot_vocabulary
 from ..models import BabyGrootGPT, Transformer
+from ..records import NOVELIST, load_novelist
 
 Part = dict[str, Any]
 
 
 def part(name: str) -> Part:
-    """Return one part by name: corpus, groot, initial or tiny, as the course ships it."""
+    """Return one part by name, as the course ships it."""
     if name not in PARTS:
         raise ValueError(f"There is no part {name!r}; choose one of {', '.join(PARTS)}.")
     return PARTS[name]()
@@ -58,12 +62,30 @@ def tiny_part(model: Transformer, vocabulary: Vocabulary) -> Part:
     }
 
 
+def novelist_part() -> Part:
+    """Return the novelist's config, its weights as they ship, and its tokenizer.json."""
+    config, tokenizer = _novelist()
+    return {"config": dict(config), "weights": NOVELIST.read_bytes(), "tokenizer": tokenizer}
+
+
+@cache  # the tokenizer is learnt from the novel, which takes a second
+def _novelist() -> tuple[dict[str, Any], str]:
+    model, tokenizer = load_novelist()
+    return model.config.to_dict(), tokenizer.library.to_str()
+
+
 PARTS = {
     "corpus": lambda: corpus_part(groot_vocabulary(), 4),
     "groot": lambda: groot_part(load_baby_groot()),
     "initial": lambda: groot_part(initial_baby_groot()),
     "tiny": lambda: tiny_part(load_tiny(), cat_vocabulary()),
+    "novelist": novelist_part,
 }
+
+
+def tokenizer_of(part: Part) -> BytePairTokenizer:
+    """Return the tokenizer that a part holds."""
+    return BytePairTokenizer(Tokenizer.from_str(part["tokenizer"]))
 
 
 def model_of(part: Part) -> BabyGrootGPT | Transformer:

@@ -30,6 +30,32 @@ export function dot(a, i, b, j, n) {
 }
 
 /**
+ * Put the dot products of n numbers of `a` from i on with two runs of n numbers of `b`, from j on one after
+ * the other, into `y` from k on, as `dot` adds them: each number of `a` is fetched once for both.
+ */
+function dotTwo(a, i, b, j, n, y, k) {
+  const l = j + n;
+  let sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0, more0 = 0, more1 = 0, more2 = 0, more3 = 0, m = 0;
+  for (; m + 3 < n; m += 4) {
+    const a0 = a[i + m], a1 = a[i + m + 1], a2 = a[i + m + 2], a3 = a[i + m + 3];
+    sum0 += a0 * b[j + m];
+    sum1 += a1 * b[j + m + 1];
+    sum2 += a2 * b[j + m + 2];
+    sum3 += a3 * b[j + m + 3];
+    more0 += a0 * b[l + m];
+    more1 += a1 * b[l + m + 1];
+    more2 += a2 * b[l + m + 2];
+    more3 += a3 * b[l + m + 3];
+  }
+  for (; m < n; m++) {
+    sum0 += a[i + m] * b[j + m];
+    more0 += a[i + m] * b[l + m];
+  }
+  y[k] = sum0 + sum1 + (sum2 + sum3);
+  y[k + 1] = more0 + more1 + (more2 + more3);
+}
+
+/**
  * Return x Wᵀ + b [T, out] for x [T, in], W [out, in] and, if there is one, b [out].
  * @param {Tensor} x
  * @param {Tensor} W
@@ -42,10 +68,11 @@ export function linear(x, W, b = null, counter) {
   const outputs = W.shape[0];
   const y = tensor([T, outputs]);
   for (let t = 0; t < T; t++) {
-    for (let o = 0; o < outputs; o++) {
-      const bias = b === null ? 0 : b.data[o];
-      y.data[t * outputs + o] = dot(x.data, t * inputs, W.data, o * inputs, inputs) + bias;
-    }
+    const from = t * inputs, to = t * outputs;
+    let o = 0;
+    for (; o + 1 < outputs; o += 2) dotTwo(x.data, from, W.data, o * inputs, inputs, y.data, to + o);
+    if (o < outputs) y.data[to + o] = dot(x.data, from, W.data, o * inputs, inputs);
+    if (b !== null) for (o = 0; o < outputs; o++) y.data[to + o] += b.data[o];
   }
   if (counter) counter.multiplications += T * outputs * inputs;
   return y;

@@ -5,7 +5,7 @@
  * @typedef {import("./tensor.js").Tensor} Tensor
  */
 
-const BYTES = { F64: 8, F32: 4 };
+const BYTES = { F64: 8, F32: 4, F16: 2 };
 
 /**
  * Return the tensors of a safetensors file by name; an Error says in a sentence what is wrong.
@@ -22,11 +22,24 @@ export function readSafetensors(file) {
     end = entry.data_offsets[1];
     if (start + end > bytes.length) broken(`${name} ends behind the end of the file`);
     const numbers = bytes.slice(start + entry.data_offsets[0], start + end).buffer;
-    const data = entry.dtype === "F64" ? new Float64Array(numbers) : new Float32Array(numbers);
-    tensors[name] = { shape: entry.shape, data: new Float64Array(data) };
+    tensors[name] = { shape: entry.shape, data: READ[entry.dtype](numbers) };
   }
   if (start + end !== bytes.length) broken("it has bytes that belong to no tensor");
   return tensors;
+}
+
+/** What makes float64 of the bytes of each type, exactly. */
+const READ = {
+  F64: (numbers) => new Float64Array(numbers),
+  F32: (numbers) => new Float64Array(new Float32Array(numbers)),
+  F16: (numbers) => Float64Array.from(new Uint16Array(numbers), fromHalf),
+};
+
+/** Return the number that the 16 bits of a float16 mean: a sign, 5 bits of exponent, 10 of fraction. */
+function fromHalf(bits) {
+  const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
 }
 
 function broken(what) {
@@ -71,7 +84,7 @@ function inOrder(header) {
 /** Throw an Error unless a header entry is sound and starts where the one before it ended. */
 function check({ dtype, shape, data_offsets: [from, to] }, name, end) {
   if (typeof dtype !== "string" || !Object.hasOwn(BYTES, dtype)) {
-    throw new Error(`The tensor ${name} is of type ${dtype}; the engine reads F32 and F64.`);
+    throw new Error(`The tensor ${name} is of type ${dtype}; the engine reads F16, F32 and F64.`);
   }
   if (!areSizes(shape)) broken(`the shape of ${name} is not a list of sizes`);
   if (from !== end) broken(`${name} does not start where the tensor before it ends`);

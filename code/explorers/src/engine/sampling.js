@@ -37,8 +37,30 @@ export function nextTokenProbabilities(logits, { temperature = 1, topK = null, t
  */
 export function ranked(numbers) {
   const ids = Array.from(numbers, (_, id) => id);
-  const size = (id) => (Number.isNaN(numbers[id]) ? Infinity : numbers[id]);
+  const size = (id) => sizeOf(numbers[id]);
   return ids.sort((a, b) => (size(a) < size(b) ? 1 : size(a) > size(b) ? -1 : a - b));
+}
+
+function sizeOf(number) {
+  return Number.isNaN(number) ? Infinity : number;
+}
+
+/**
+ * Return the first of the ids that `ranked` returns, without putting the others in order.
+ * @param {ArrayLike<number>} numbers
+ * @param {number} count
+ * @returns {number[]}
+ */
+export function leading(numbers, count) {
+  const first = [];
+  for (let id = 0; id < numbers.length; id++) {
+    const own = sizeOf(numbers[id]), follows = (other) => sizeOf(numbers[other]) >= own;
+    let at = first.length;
+    while (at > 0 && !follows(first[at - 1])) at -= 1;
+    if (at < count) first.splice(at, 0, id);
+    if (first.length > count) first.pop();
+  }
+  return first;
 }
 
 /** Set all but the n largest logits to −∞. */

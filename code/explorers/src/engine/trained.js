@@ -53,8 +53,15 @@ export function readTrained({ config: text, weights, tokenizer: pieces }) {
     );
   }
   const tensors = readSafetensors(weights);
-  const model = new Transformer(withRoom(config), isLlama ? fromLlama(tensors, config) : tensors);
+  const model = new Transformer(withRoom(config), narrowed(isLlama ? fromLlama(tensors, config) : tensors));
   return { model, tokenizer, config };
+}
+
+/** Return tensors with their numbers in float32 where that is exact: half the memory to go through for each token. */
+function narrowed(tensors) {
+  const exact = (x) => Math.fround(x) === x || Number.isNaN(x);
+  const narrow = ([name, { shape, data }]) => [name, { shape, data: data.every(exact) ? Float32Array.from(data) : data }];
+  return Object.fromEntries(Object.entries(tensors).map(narrow));
 }
 
 /**

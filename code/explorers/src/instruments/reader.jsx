@@ -1,29 +1,25 @@
-/** A model of the reader's own, at work: its files are dropped here, and it reads, looks back and writes. */
+/** A trained model at work: the novelist, or one whose files are dropped here, reads, looks back and writes. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FILES } from "../engine/index.js";
 import { readFolder } from "../files.js";
 import { useId } from "../kit/ids.js";
-import { memo } from "../kit/memo.jsx";
 import { Reading } from "../reading.js";
 import {
-  Bars, Button, Frame, Matrix, Prompt, Row, Slider, Stack, Tokens, Value, WholeNumber, count, number, percent, readPrompt,
-  real, text, usePrompt, whole,
+  Bars, Button, Frame, Matrix, Row, Slider, Stack, Tokens, Value, WholeNumber, count, number, percent, real, text, usePrompt, whole,
 } from "../kit/index.js";
 
-const COURSE_PROMPT = "the cat sat", OWN_PROMPT = "The whale";
+const PROMPT = "The whale";
 const LONGEST = 512; // tokens of a text
 const BYTES = 4; // of a float32, as models are stored
 const SLICE = 12; // milliseconds of reading between two pictures
-const FIRST = 10; // of the next tokens, that are shown
-const LOOKS = 64; // positions that attention is shown for
+const LOOKS = 16; // positions that attention is shown for
 
 export const reader = {
   name: "reader",
-  title: "A model of your own, at work",
+  title: "A trained model, at work",
   fields: {
-    prompt: text(COURSE_PROMPT),
-    own_prompt: text(OWN_PROMPT),
+    prompt: text(PROMPT),
     written: whole(0, 0, LONGEST),
     temperature: real(0.8, 0, 2),
     seed: whole(0, 0, 2 ** 31 - 1),
@@ -33,9 +29,11 @@ export const reader = {
   View,
 };
 
+let opened = 0; // models so far, so that each begins afresh
+
 function View({ state, set, data }) {
   const [own, setOwn] = useState(null);
-  const source = useMemo(() => own ?? courseOf(data), [own, data]);
+  const source = useMemo(() => sourceOf(own ?? data.novelist, own !== null), [own, data]);
   const take = (found) => {
     setOwn(found);
     set({ written: 0, query: LONGEST });
@@ -43,20 +41,13 @@ function View({ state, set, data }) {
   return <Live key={source.key} source={source} state={state} set={set} take={take} />;
 }
 
-/** Return the course's own model as what is shown. */
-function courseOf({ tiny: model, tinyVocabulary: vocabulary }) {
-  const join = (ids) => vocabulary.decode(ids);
-  return {
-    key: "course", field: "prompt", standard: COURSE_PROMPT, model, window: model.config.max_seq_len, vocabulary,
-    word: (id) => vocabulary.word(id), join, read: readPrompt,
+/** Return what is shown of a trained model and its tokenizer; `window` is the model's whole one. */
+function sourceOf({ model, tokenizer, config }, own) {
+  const words = new Map(); // each made once
+  const word = (id) => {
+    if (!words.has(id)) words.set(id, tokenizer.pieces.has(id) ? seen(tokenizer.decode([id])) : `⟨${id}⟩`);
+    return words.get(id);
   };
-}
-
-let opened = 0; // models so far, so that each begins afresh
-
-/** Return a model of the reader's own as what is shown. */
-function ownOf({ model, tokenizer, config }) {
-  const word = (id) => (tokenizer.pieces.has(id) ? seen(tokenizer.decode([id])) : `⟨${id}⟩`);
   const read = (text, _, max) => {
     try {
       const ids = tokenizer.encode(text);
@@ -66,10 +57,7 @@ function ownOf({ model, tokenizer, config }) {
       return { error: error.message };
     }
   };
-  return {
-    key: `own ${(opened += 1)}`, field: "own_prompt", standard: OWN_PROMPT, model, window: config.max_seq_len, vocabulary: { word },
-    word, join: (ids) => tokenizer.decode(ids), read,
-  };
+  return { key: (opened += 1), own, model, window: config.max_seq_len, word, join: (ids) => tokenizer.decode(ids), read };
 }
 
 /** Return a piece of text with what cannot be seen made visible. */
@@ -78,8 +66,8 @@ function seen(piece) {
 }
 
 function Live({ source, state, set, take }) {
-  const { model, field } = source, { config } = model, window = config.max_seq_len;
-  const prompt = usePrompt(state[field], source.vocabulary, window, source.standard, source.read);
+  const { model } = source, { config } = model, window = config.max_seq_len;
+  const prompt = usePrompt(state.prompt, source, window, PROMPT, source.read);
   const reading = useMemo(() => new Reading(model, prompt.ids), [model, String(prompt.ids)]);
   reading.choose(state);
   const written = Math.min(state.written, reading.room), length = reading.first + written;
@@ -90,13 +78,11 @@ function Live({ source, state, set, take }) {
   const explainer = useMemo(() => reading.explainer(t, held, BYTES), [reading, place, t, held]);
   const words = useMemo(() => ids.map(source.word), [source, String(ids)]);
   const told = { source, reading, config, ids, words, held, t, layer, place, written, state, set };
-  const change = (text) => set({ [field]: text, written: 0, query: LONGEST });
+  const change = (text) => set({ prompt: text, written: 0, query: LONGEST });
   return (
     <Frame explainer={explainer} sentence={done ? sentence(told) : `Reading: ${held} of ${length} tokens.`} twin={() => twin(told)}>
       <Files source={source} take={take} />
-      {field === "prompt"
-        ? <Prompt value={prompt.text} error={prompt.error} vocabulary={source.vocabulary} max={window} onChange={change} />
-        : <FreePrompt value={prompt.text} error={prompt.error} read={(text) => source.read(text, null, window)} onChange={change} />}
+      <FreePrompt value={prompt.text} error={prompt.error} read={(text) => source.read(text, null, window)} onChange={change} />
       <Steps {...told} done={done} />
       <Text {...told} />
       <Row>
@@ -107,7 +93,7 @@ function Live({ source, state, set, take }) {
         <p><b>What comes next</b> after {quoted(words[t])}, position {t}:</p>
         <Bars
           label={`The likeliest tokens after ${words[t]}`} role="token" chosen={ids[t + 1]}
-          bars={place.order.slice(0, FIRST).map((id) => ({ key: id, label: source.word(id), share: place.shares[id], name: "share", index: [id], note: id === ids[t + 1] ? "written" : undefined }))}
+          bars={place.order.map((id) => ({ key: id, label: source.word(id), share: place.shares[id], name: "share", index: [id], note: id === ids[t + 1] ? "written" : undefined }))}
         />
       </div>
       {config.n_layers > 1 && <Slider label="block" value={layer} min={0} max={config.n_layers - 1} onChange={(n) => set({ layer: n })} />}
@@ -138,11 +124,11 @@ function quoted(word) {
 /** Takes the files of a trained model, chosen or dropped; they stay in the page. */
 function Files({ source, take }) {
   const id = useId(), [over, setOver] = useState(false), [news, tell] = useState("");
-  const { config } = source.model, own = source.field !== "prompt";
+  const { own, model: { config } } = source;
   const open = async (files) => {
     tell("Reading the files …");
     try {
-      take(ownOf(await readFolder(files)));
+      take(await readFolder(files));
     } catch (error) {
       tell(error.message);
     }
@@ -156,17 +142,19 @@ function Files({ source, take }) {
     event.preventDefault();
     setOver(true);
   };
-  const size = `${count(config.numParams())} parameters, ${config.n_layers} blocks of ${config.n_heads} heads, ${count(config.vocab_size)} tokens`;
+  const size = `${count(config.numParams())} parameters`, parts = `${config.n_layers} blocks of ${config.n_heads} heads, ${count(config.vocab_size)} tokens`;
   const cut = source.window > config.max_seq_len ? `; of its window of ${count(source.window)} this page uses ${config.max_seq_len}` : "";
   return (
     <div class={`gfx-ds-file${over ? " gfx-ds-over" : ""}`} role="group" aria-label="The model's files" onDragOver={drag} onDragLeave={() => setOver(false)} onDrop={drop}>
-      <p>{own ? <b>Your model</b> : "The course's tiny model"}: {size}{cut}.</p>
+      {own
+        ? <p><b>Your model</b>: {size}, {parts}{cut}.</p>
+        : <p><b>The novelist</b>, {size}, trained for this chapter on <i>Moby-Dick</i>: {parts}.</p>}
       <Row>
         <label class="gfx-button gfx-ds-load" for={id}>
-          Choose your model's files
+          Choose your own model's files
           <input id={id} type="file" multiple accept=".json,.safetensors" onChange={({ currentTarget: box }) => open([...box.files]).then(() => (box.value = ""))} />
         </label>
-        {own && <Button onClick={() => take(null)}>Back to the course's model</Button>}
+        {own && <Button onClick={() => take(null)}>Back to the novelist</Button>}
       </Row>
       <p class="gfx-muted">or drop them here: <code>{FILES[0]}</code>, <code>{FILES[1]}</code> and <code>{FILES[2]}</code>, as training or export wrote them. They stay on your machine.</p>
       <p class="gfx-error" role="alert">{news}</p>
@@ -241,28 +229,28 @@ function Text({ source, reading, ids, words, t, set }) {
   return (
     <div ref={box}>
       <p class="gfx-rd-text" dir="auto" tabindex="0" role="group" aria-label="The text"><span>{before}</span><b>{after}</b></p>
-      <div class="gfx-rd-tokens"><Chain words={words} ids={ids} chosen={t} onChoose={choose} /></div>
+      <div class="gfx-rd-tokens"><Tokens label="Which token is looked at?" words={words} ids={ids} chosen={t} onChoose={choose} /></div>
     </div>
   );
 }
-
-const Chain = memo(function Chain({ words, ids, chosen, onChoose }) {
-  return <Tokens label="Which token is looked at?" words={words} ids={ids} chosen={chosen} onChoose={onChoose} />;
-});
 
 // What the model makes of a token
 
 /** Where each head of a block looks from the chosen token. */
 function Attention({ config, words, place, layer, t }) {
   const from = Math.max(0, t + 1 - LOOKS), name = `layers.${layer}.attention`;
-  const { data } = place.seen[name], size = t + 1;
+  const { data } = place.seen[name], size = t + 1, box = useRef(null);
+  useLayoutEffect(() => { // the nearest tokens are in sight
+    const frame = box.current.querySelector(".gfx-scroll");
+    frame.scrollLeft = frame.scrollWidth;
+  }, [t]);
   const rows = Array.from({ length: config.n_heads }, (_, h) => ({
     key: `head_${h}`, head: `head ${h}`, role: "attention", scale: 1,
     cells: words.slice(from, size).map((_, n) => ({ name, index: [h, t, from + n], value: data[h * size + from + n] })),
   }));
   return (
-    <div>
-      <p><b>Where it looks</b> from {quoted(words[t])}, in block {layer}, head by head{from > 0 ? `; of ${size} tokens the last ${LOOKS}` : ""}:</p>
+    <div ref={box}>
+      <p><b>Where it looks</b> from {quoted(words[t])}, in block {layer}, head by head{from > 0 ? `; of ${size} tokens the last ${LOOKS}, the table below has all` : ""}:</p>
       <Stack label={`Attention from position ${t}, block ${layer}`} name={`attention_${layer}`} columns={words.slice(from, size)} rows={rows} />
     </div>
   );
@@ -316,7 +304,7 @@ function twin(told) {
     { caption: "The text", columns: ["position", "id", "token"], rows: ids.map((id, n) => [n, String(id), words[n]]) },
     {
       caption: `What comes next after position ${t}`, columns: ["token", "id", "z", "share"],
-      rows: place.order.slice(0, FIRST).map((id) => [source.word(id), String(id), place.logits[id], place.shares[id]]),
+      rows: place.order.map((id) => [source.word(id), String(id), place.logits[id], place.shares[id]]),
     },
     {
       caption: `Attention from position ${t}, block ${layer}`, columns: ["head", ...words.slice(0, size)],

@@ -1,10 +1,10 @@
 /** What an explorer is handed: parts by name, as Python or the page's scripts give them. */
 
-import { BabyGroot, Transformer, Vocabulary, readSafetensors } from "../engine/index.js";
+import { BabyGroot, Transformer, Vocabulary, readSafetensors, readTrained } from "../engine/index.js";
 
 /**
  * Return an object with the corpus and models that the parts hold, each read when first asked for.
- * @param {Object<string, object>} parts corpus, groot, initial, tiny; see `glassformer.explorers.parts`
+ * @param {Object<string, object>} parts corpus, groot, initial, tiny, novelist; see `glassformer.explorers.parts`
  */
 export function loaded(parts) {
   const groot = (name) => BabyGroot.fromWeights(readSafetensors(bytes(part(parts, name).weights)));
@@ -18,6 +18,10 @@ export function loaded(parts) {
     tiny: () => new Transformer(parts.tiny.config, readSafetensors(bytes(part(parts, "tiny").weights))),
     tinyVocabulary: () => new Vocabulary(part(parts, "tiny").words),
     tinySentences: () => part(parts, "tiny").sentences,
+    novelist() {
+      const { config, weights, tokenizer } = part(parts, "novelist");
+      return readTrained({ config: JSON.stringify(config), weights: bytes(weights), tokenizer });
+    },
   });
 }
 

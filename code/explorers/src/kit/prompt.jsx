@@ -1,8 +1,9 @@
 /** The prompt box: a text of known words, with suggestions, ids, and a sentence for what is unknown. */
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { splitWords } from "../engine/index.js";
 import { useId } from "./ids.js";
+import { memo } from "./memo.jsx";
 
 /**
  * Return the ids of a prompt, or what is wrong with it.
@@ -32,7 +33,7 @@ export function readPrompt(text, vocabulary, max) {
  */
 export function usePrompt(text, vocabulary, max, standard, read = readPrompt) {
   const last = useRef(null);
-  const now = read(text, vocabulary, max);
+  const now = useMemo(() => read(text, vocabulary, max), [text, vocabulary, max, read]);
   if (now.ids && String(now.ids) !== String(last.current?.ids)) last.current = { text, ids: now.ids };
   if (!last.current) last.current = firstReadable(standard, vocabulary, max, read);
   return { ...last.current, error: now.error };
@@ -112,16 +113,31 @@ function suggestions(typed, vocabulary) {
  * @param {{words: string[], ids: number[], chosen?: number, onChoose?: function(number): void, label: string}} props
  */
 export function Tokens({ words, ids, chosen, onChoose, label }) {
-  const inside = (n) => (<><span class="gfx-token-word">{words[n]}</span><span class="gfx-token-id">{ids[n]}</span></>);
+  const latest = useRef(onChoose);
+  latest.current = onChoose;
+  const choose = useCallback((n) => latest.current(n), []);
+  const runs = Array.from({ length: Math.ceil(words.length / RUN) }, (_, r) => r * RUN);
   return (
     <div class="gfx-chain" role="group" aria-label={label}>
-      {words.map((_, n) =>
-        onChoose ? (
-          <button key={n} type="button" class="gfx-token" aria-pressed={n === chosen} onClick={() => onChoose(n)}>{inside(n)}</button>
-        ) : (
-          <span key={n} class="gfx-token">{inside(n)}</span>
-        ),
-      )}
+      {runs.map((from) => (
+        <Run
+          key={from} from={from} words={words.slice(from, from + RUN)} ids={Array.from(ids.slice(from, from + RUN))}
+          chosen={chosen >= from && chosen < from + RUN ? chosen : null} onChoose={onChoose && choose}
+        />
+      ))}
     </div>
   );
 }
+
+const RUN = 16; // tokens that are drawn again together
+
+const Run = memo(function Run({ from, words, ids, chosen, onChoose }) {
+  return words.map((word, n) => {
+    const inside = <><span class="gfx-token-word">{word}</span><span class="gfx-token-id">{ids[n]}</span></>;
+    return onChoose ? (
+      <button key={n} type="button" class="gfx-token" aria-pressed={from + n === chosen} onClick={() => onChoose(from + n)}>{inside}</button>
+    ) : (
+      <span key={n} class="gfx-token">{inside}</span>
+    );
+  });
+});
