@@ -133,18 +133,18 @@ test("a file that is no such tokenizer is answered in a sentence", () => {
 const CONFIG = { vocab_size: 6, dim: 8, n_layers: 1, n_heads: 2, n_kv_heads: 1, max_seq_len: 2048, ffn_dim_multiplier: 1 };
 
 /** Return the bytes of a safetensors file of a config's weights, drawn. */
-function weightsOf(config, change = (header) => header) {
-  const generator = new Generator(1), header = {}, numbers = [];
+function weightsOf(config, change = (header) => header, Numbers = Float32Array) {
+  const generator = new Generator(1), header = {}, numbers = [], { BYTES_PER_ELEMENT: size } = Numbers;
   for (const [name, shape] of Object.entries(new TransformerConfig(config).shapes())) {
-    const { data } = tensor(shape), start = 4 * numbers.length;
+    const { data } = tensor(shape), start = size * numbers.length;
     for (let i = 0; i < data.length; i++) numbers.push(generator.normal());
-    header[name] = { dtype: "F32", shape, data_offsets: [start, 4 * numbers.length] };
+    header[name] = { dtype: `F${8 * size}`, shape, data_offsets: [start, size * numbers.length] };
   }
   const text = new TextEncoder().encode(JSON.stringify(change(header)));
-  const bytes = new Uint8Array(8 + text.length + 4 * numbers.length);
+  const bytes = new Uint8Array(8 + text.length + size * numbers.length);
   new DataView(bytes.buffer).setUint32(0, text.length, true);
   bytes.set(text, 8);
-  bytes.set(new Uint8Array(Float32Array.from(numbers).buffer), 8 + text.length);
+  bytes.set(new Uint8Array(Numbers.from(numbers).buffer), 8 + text.length);
   return bytes;
 }
 
@@ -156,6 +156,15 @@ test("a window for which a page has no room is shortened, and nothing else", () 
   assert.equal(model.config.max_seq_len, 512);
   assert.equal(config.max_seq_len, 2048);
   assert.equal(model.forward([1, 2, 3]).shape[1], 6);
+});
+
+test("weights take half the memory, unless that would change one", () => {
+  const [single, double] = [Float32Array, Float64Array].map((Numbers) => trained(CONFIG, weightsOf(CONFIG, undefined, Numbers)).model);
+  for (const [name, { data }] of Object.entries(single.weights)) {
+    assert.ok(data instanceof Float32Array && double.weights[name].data instanceof Float64Array, name);
+    assert.deepEqual(Array.from(data), Array.from(double.weights[name].data, Math.fround));
+  }
+  assert.notDeepEqual(single.forward([1, 2]).data, double.forward([1, 2]).data);
 });
 
 test("files that do not belong together, or are not what they say, are answered in a sentence", () => {
