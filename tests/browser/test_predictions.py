@@ -223,7 +223,7 @@ TWO = ("data-first-word", "data-ceiling")  # one output tells the answers of bot
 
 
 def in_sight(page, name: str = "") -> list[bool]:
-    """Whether anything is to be seen in each output that tells an answer, or this one."""
+    """Return for each output that tells an answer, or this one, whether anything is to be seen."""
     return page.locator(f"[class*=gf-tells-{name}]").evaluate_all(
         """(outputs) => outputs.map((output) => [...output.querySelectorAll("*")].some((part) =>
           !part.closest(".gf-veil") && part.checkVisibility({ visibilityProperty: true })))"""
@@ -231,6 +231,7 @@ def in_sight(page, name: str = "") -> list[bool]:
 
 
 def height(page) -> int:
+    """Return the height of the whole page, in CSS pixels."""
     return page.evaluate("document.documentElement.scrollHeight")
 
 

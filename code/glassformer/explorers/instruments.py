@@ -885,7 +885,7 @@ class Designer(Explorer):
 
 
 class Reader(Explorer):
-    """Chapter 10: a trained model at work, the novelist's or that whose files are dropped on it."""
+    """Chapter 10: a trained model at work, the novelist or one whose files are dropped on it."""
 
     title = "A trained model, at work"
     invites = (

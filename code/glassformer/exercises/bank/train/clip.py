@@ -26,8 +26,8 @@ where $i$ goes through every number of every gradient. Return new tensors, and l
         "`scale = min(1.0, most / norm)`, and the result is `[g * scale for g in gradients]`.",
     ),
     explanation=r"""
-With one factor for all, the direction of the step stays what it was, and only its length changes. Clipped tensor by tensor, or number by number, the large gradients
-would shrink more than the small ones, and the step would point elsewhere. Where the length is below $c$ already, nothing happens: clipping
+With one factor for all, the gradient keeps its direction, and only its length changes. Clipped tensor by tensor, or number by number, the large parts
+would shrink more than the small ones, and the whole would point elsewhere. Where the length is below $c$ already, nothing happens: clipping
 is a limit, not a normalisation. `torch.nn.utils.clip_grad_norm_` does the same in place, and returns the length that it found.
 """,
     forbidden={
