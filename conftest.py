@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 # Seconds that no test takes on any machine, unless it never ends: then it fails, and tells where
-# each thread was. The alarm is the one that `check` sets, too: its tests have the limit of `check`.
+# each thread was. `check` sets the same alarm: a test that calls it has the limit of `check`.
 PATIENCE = 1200
 
 

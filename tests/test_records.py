@@ -9,6 +9,7 @@ from itertools import islice
 
 import pytest
 import torch
+from safetensors.torch import load
 
 from glassformer import records
 from glassformer.checkpoints import save_model
@@ -81,7 +82,7 @@ def test_the_command_trains_the_designs_and_writes_what_ships(tmp_path, monkeypa
     assert trained == record.history
     model, _ = load_novelist()
     save_model(model, tmp_path / "copy")
-    kept = records.load((tmp_path / "copy/model.safetensors").read_bytes())
-    whole = records.load((tmp_path / f"runs/{design.num_params()}/model.safetensors").read_bytes())
+    kept = load((tmp_path / "copy/model.safetensors").read_bytes())
+    whole = load((tmp_path / f"runs/{design.num_params()}/model.safetensors").read_bytes())
     for name, weights in whole.items():
         assert torch.equal(kept[name], weights.half().float())

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
 from .bpe import BytePairTokenizer
-from .checkpoints import own_tensors
+from .checkpoints import load_weights, own_tensors
 from .config import TransformerConfig, write_atomically
 from .models import Transformer
 from .novel import load_novel, split_novel
@@ -60,8 +60,7 @@ def load_novelist() -> tuple[Transformer, BytePairTokenizer]:
     config = DESIGNS[0]
     with torch.random.fork_rng(devices=[]):  # a caller's random numbers stay undisturbed
         model = Transformer(config)
-    weights = {name: half.float() for name, half in load(NOVELIST.read_bytes()).items()}
-    model.load_state_dict(weights, strict=False)  # the tied head has no weights of its own
+    load_weights(model, NOVELIST)
     text, _ = split_novel(load_novel())
     return model.eval(), BytePairTokenizer.train(text, config.vocab_size)
 
