@@ -67,6 +67,30 @@ def test_of_several_mistakes_the_one_that_is_shown_is_told():
     assert verdict.status == "failed" and verdict.looks_like is None
 
 
+def with_tensors(function):
+    """Return a function that returns tensors of one number in the place of numbers."""
+
+    def turned(value):
+        if isinstance(value, tuple):
+            return tuple(map(turned, value))
+        return torch.tensor(value, dtype=torch.float64)
+
+    return lambda *given: turned(function(*given))
+
+
+@pytest.mark.parametrize(
+    "name", ["data.entropy", "logits.perplexity", "model.epoch_figures", "train.bits"]
+)
+def test_a_tensor_of_one_number_is_told_apart_from_what_else_is_wrong(name):
+    e = exercise(name)
+    for variant in (e.solved, *e.mutants):
+        verdict = judge(e, calling(e, with_tensors(variant.function)))
+        forbidden = verdict.wrong.reason in e.forbidden.values()
+        assert verdict.earned == 0 and ("`.item()` gives it" in verdict.wrong.reason or forbidden)
+        assert verdict.looks_like is (None if variant is e.solved else variant)
+    assert "Python number" in e.start.source
+
+
 def test_a_tuple_of_one_is_shown_as_one():
     e = exercise("train.cut")
     verdict = judge(e, calling(e, lambda word, merges: (word,)))

@@ -140,12 +140,13 @@ class Outcome:
         return self.result is not None and not any(faults)
 
     def like(self, other: Outcome) -> bool:
-        """Return whether another function came to the same."""
+        """Return whether another function came to the same, be it as a tensor of one number."""
         mine, theirs = (
             (o.error and o.error[0], o.used, o.changed, o.surroundings, o.lost)
             for o in (self, other)
         )
-        return mine == theirs and not difference(self.result, other.result)
+        got = _with_numbers(self.result, other.result)
+        return mine == theirs and not difference(got, other.result)
 
 
 class Answer:
@@ -209,6 +210,17 @@ def difference(got: object, expected: object) -> str:
         places = ((key, difference(got[key], expected[key])) for key in expected)
         return next((f"{key}: {_inner(text)}" for key, text in places if text), "")
     return "" if got == expected else _other(got, expected)
+
+
+def _with_numbers(got: object, other: object) -> object:
+    """Return a value with plain numbers for tensors of one, where the other has plain numbers."""
+    if type(other) in (int, float) and type(got) is Tensor and got.numel() == 1:
+        return got.item()
+    if isinstance(got, dict) and isinstance(other, dict):
+        return {key: _with_numbers(part, other.get(key)) for key, part in got.items()}
+    if isinstance(got, (list, tuple)) and type(got) is type(other) and len(got) == len(other):
+        return type(got)(_with_numbers(a, b) for a, b in zip(got, other, strict=True))
+    return got
 
 
 def _other(got: object, expected: object) -> str:

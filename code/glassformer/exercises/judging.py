@@ -174,7 +174,8 @@ def judge(exercise: Exercise, respond: Respond, seeds: Sequence[int] = (0,)) -> 
         return Verdict(exercise, 0, False)
     earned = exercise.points * run.earned // run.collected  # more seeds give no more points
     wrong = run.failures[0]
-    looks_like = _looks_like(exercise, outcomes) or _looks_like(exercise, _shown(outcomes, wrong))
+    looks_like = _looks_like(exercise, outcomes)
+    looks_like = looks_like or _looks_like(exercise, _shown(exercise, outcomes, wrong))
     return Verdict(exercise, earned, True, wrong, looks_like)
 
 
@@ -187,12 +188,15 @@ def _looks_like(exercise: Exercise, outcomes: list[Outcome]) -> Variant | None:
     return None
 
 
-def _shown(outcomes: list[Outcome], wrong: Wrong) -> list[Outcome]:
+def _shown(exercise: Exercise, outcomes: list[Outcome], wrong: Wrong) -> list[Outcome]:
     """Return the one outcome that is shown as wrong, for an answer with several mistakes.
 
-    None where it is no value, or the same value as in every other call: that says nothing.
+    None where it is no value, the right number as a tensor, or the same value as in every other
+    call: that says nothing.
     """
-    shown = [outcome for outcome in outcomes if outcome.inputs is wrong.inputs and outcome.usable]
+    solved = Answer(exercise, calling(exercise, exercise.solved.function))
+    shown = [o for o in outcomes if o.inputs is wrong.inputs and o.usable]
+    shown = [o for o in shown if not o.like(solved(*o.inputs))]
     others = [o for o in outcomes if shown and not o.like(shown[0])]
     return shown[:1] if others else []
 

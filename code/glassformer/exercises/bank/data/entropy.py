@@ -47,7 +47,7 @@ of 1, and $\ln 1 = 0$: it adds nothing, but it counts in $N$. For our corpus tha
 def conditional_entropy(X, Y):
     """Return the lowest mean loss, in nats, that any model can reach.
 
-    X: [N, T], contexts; Y: [N], next tokens. Returns a number.
+    X: [N, T], contexts; Y: [N], next tokens. Returns a Python number.
     """
     raise NotImplementedError("not attempted")
 

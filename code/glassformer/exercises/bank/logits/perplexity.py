@@ -38,7 +38,7 @@ mean of the $1/p$. The plain mean of $1/p$ would be ruled by the one worst word.
 
 @exercise.starter
 def perplexity(logits, ids):
-    """Return the perplexity of a text, a number.
+    """Return the perplexity of a text, a Python number.
 
     logits: [T, V], row t predicts token t + 1; ids: [T].
     """

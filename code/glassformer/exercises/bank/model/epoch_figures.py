@@ -48,7 +48,7 @@ the others. Sums over examples, divided once at the end, need no thought about b
 
 @exercise.starter
 def epoch_figures(batches):
-    """Return (loss, accuracy), two numbers, over all examples of an epoch.
+    """Return (loss, accuracy), two Python numbers, over all examples of an epoch.
 
     batches: list of (logits [B, T, V], X [B, T] padded on the right with 0, Y [B]); B may differ.
     """

@@ -35,7 +35,7 @@ otherwise stays in memory as long as the number does.
 
 @exercise.starter
 def training_step(model, optimiser, X, Y):
-    """Take one step on a batch and return its loss, a number.
+    """Take one step on a batch and return its loss, a Python number.
 
     model: BabyGrootGPT; optimiser: a torch optimiser of its parameters; X: [B, T]; Y: [B].
     """

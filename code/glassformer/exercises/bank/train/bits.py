@@ -12,8 +12,8 @@ exercise = Exercise(
     minutes=10,
     statement=r"""
 Two models read the same text, cut by two tokenisers. The one with larger pieces has more to guess in each, so nats per token
-do not tell which predicts better. Return **bits per letter**: how many bits the whole text costs, for each of its letters. Blanks and signs are letters,
-too, and 1 bit is $\ln 2$ nats.
+do not tell which predicts better. Return **bits per letter**, as a Python number, not a tensor: how many bits the whole text costs, for each of its
+letters. Blanks and signs are letters, too, and 1 bit is $\ln 2$ nats.
 """,
     hints=(
         "How many nats does the whole text cost, and how many letters does it have? Neither depends on how long a single piece is.",
@@ -30,7 +30,7 @@ ratio would weigh a comma like a *harpooneer*.
 
 @exercise.starter
 def bits_per_letter(losses, pieces):
-    """Return the bits that a letter costs, a number.
+    """Return the bits that a letter costs, a Python number.
 
     losses: [T], of each token in nats; pieces: list of the T texts that these tokens stand for.
     """
