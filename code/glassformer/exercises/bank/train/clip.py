@@ -8,7 +8,7 @@ from ...definition import Exercise, worth
 
 exercise = Exercise(
     "train.clip",
-    title="No further than any other",
+    title="No longer than allowed",
     minutes=15,
     statement=r"""
 A freak batch gives gradients many times as large as usual. Before the step they are clipped: all gradients together are seen as *one* vector $g$, and
@@ -77,7 +77,7 @@ def clip(gradients, most):
 
 @exercise.mutant(
     "each by itself",
-    "Each tensor was clipped by its own length, so the step points elsewhere; one length and one factor for all of them.",
+    "Each tensor was clipped by its own length, so the whole points elsewhere; one length and one factor for all of them.",
 )
 def clip(gradients, most):
     return [g * min(1.0, most / g.norm().item()) for g in gradients]
