@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import shutil
 import signal
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 from glassformer import cli_models, generation
 from glassformer.cli import app
 from glassformer.generation import generate
+from glassformer.milestones import WORKSPACE
 from glassformer.models import Transformer, TransformerConfig
 from glassformer.pretraining import PROMPT, STATE, Run, load_trained
 
@@ -54,7 +56,11 @@ def folder(shared, tmp_path):
 def test_training_tells_how_it_goes(shared):
     folder, told = shared
     assert f"{DESIGN.num_params():,} parameters" in told and "tokens of Moby-Dick in 260" in told
-    assert "step 4 of 4" in told and "bits per letter" in told and f"'{PROMPT}" in told
+    assert (
+        re.search(r"^step 4 of 4 · after \d+ s · loss ", told, re.M)
+        and "bits per letter" in told
+        and f"'{PROMPT}" in told
+    )
     command = shlex.split(told.partition("Trained. Let it write: glassformer ")[2])
     assert call(*command, "--tokens", 5).output.startswith("Call me")
     files = {"config.json", "model.safetensors", "tokenizer.json", "history.json", STATE}
@@ -64,8 +70,21 @@ def test_training_tells_how_it_goes(shared):
 def test_trained_already_it_says_so_and_changes_nothing(folder):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     done = call("train", folder, "--steps", 4)
-    assert done.exit_code == 0 and "Going on from step 4" in done.output
+    assert done.exit_code == 0 and "Trained" not in done.output
+    assert "All 4 steps are done already.\nLet it write: glassformer generate" in done.output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_default_folder_need_not_be_named(shared, tmp_path, monkeypatch):
+    shutil.copytree(shared[0], tmp_path / WORKSPACE)
+    monkeypatch.chdir(tmp_path)
+    told = call("train", "--steps", 4).output
+    assert told.endswith('Let it write: glassformer generate "Call me"\n')
+    assert call("generate", "Call me", "--tokens", 5).output.startswith("Call me")
+
+
+def test_the_help_says_that_tokens_come():
+    assert "token by token" in call("generate", "--help").output
 
 
 def test_what_is_written_is_what_generate_writes(folder):
@@ -142,7 +161,7 @@ def test_what_cannot_be_is_told_in_a_sentence(folder, arguments, told):
 @pytest.mark.parametrize(
     "config, told",
     [
-        (None, "There is no file"),
+        (None, "config.json; chapter 9 shows how to write one."),
         ("{", "is not JSON"),
         ('{"dim": 8}', "The config lacks vocab_size"),
         (

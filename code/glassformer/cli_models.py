@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import time
@@ -48,10 +49,13 @@ def train(
     from . import pretraining
     from .config import TransformerConfig
 
-    console = Console()
+    console, path = Console(), folder / "config.json"
+    if not os.path.lexists(path):
+        refuse(f"There is no file {path}; chapter 9 shows how to write one.")
     try:
-        config = TransformerConfig.from_json(folder / "config.json")
+        config = TransformerConfig.from_json(path)
         run = pretraining.open_run(config, folder, pretraining.Recipe(steps, seed=seed), fresh)
+        already = run.finished
         _say(console, _introduction(run))
         with (
             _stoppable() as stopped,
@@ -67,8 +71,8 @@ def train(
     if not run.finished:
         _say(console, "Stopped; the same command goes on from here.")
         raise typer.Exit(130)
-    where = shlex.quote(str(folder))
-    _say(console, f'Trained. Let it write: glassformer generate "Call me" --folder {where}')
+    told = "" if already else "Trained. "
+    _say(console, f"{told}Let it write: {_writing(folder)}")
 
 
 def generate(
@@ -84,7 +88,7 @@ def generate(
     ] = None,
     seed: Seed = 0,
 ) -> None:
-    """Let a trained model go on from a prompt, word by word."""
+    """Let a trained model go on from a prompt, token by token."""
     import torch
 
     from .generation import stream
@@ -129,7 +133,15 @@ def _introduction(run: Run) -> str:
     told += f" in {pieces:,} pieces"
     if pieces < run.config.vocab_size:
         told += f"; the text has no use for the other {run.config.vocab_size - pieces:,} ids"
+    if run.finished:
+        return f"{told}. All {done:,} steps are done already."
     return f"{told}. Going on from step {done:,}." if done else f"{told}."
+
+
+def _writing(folder: Path) -> str:
+    """Return the command that lets the model in a folder write."""
+    where = "" if folder == WORKSPACE else f" --folder {shlex.quote(str(folder))}"
+    return f'glassformer generate "Call me"{where}'
 
 
 @contextmanager
@@ -173,7 +185,7 @@ def _shown(console: Console, run: Run) -> Iterator[tuple[Callable, Callable]]:
 def _line(entry: dict, run: Run, seconds: float) -> str:
     """Return a look at the text held out in words."""
     return (
-        f"step {entry['step']:,} of {run.recipe.steps:,} · {seconds:,.0f} s · "
+        f"step {entry['step']:,} of {run.recipe.steps:,} · after {seconds:,.0f} s · "
         f"loss {entry['train_loss']:.3f}, held out {entry['held_out_loss']:.3f} nats per token, "
         f"{entry['bits_per_letter']:.3f} bits per letter\n  {entry['sample']!r}"
     )
