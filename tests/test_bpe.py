@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -84,6 +85,11 @@ def test_a_letter_that_never_occurred_is_named(tokenizer, prompt, letter):
         tokenizer.encode(prompt)
 
 
+def test_a_prompt_of_bytes_that_are_no_text_is_refused(tokenizer):
+    with refused("bytes that are no text", "UTF-8"):
+        tokenizer.encode("whale \udcff")
+
+
 def test_a_vocabulary_must_hold_every_letter(loomings):
     letters = len(set(loomings.encode()))
     assert len(BytePairTokenizer.train(loomings, letters)) == letters
@@ -108,6 +114,13 @@ def test_a_broken_file_is_refused_in_a_sentence(tmp_path, content):
     path.write_bytes(content.encode("utf-8", "surrogatepass"))
     with refused("is not a tokenizer"):
         BytePairTokenizer.load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "tokenizer.json")
+    with refused("cannot be read", "not a file"):
+        BytePairTokenizer.load(tmp_path / "tokenizer.json")
 
 
 def test_a_missing_file_says_who_writes_it(tmp_path):

@@ -15,6 +15,7 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from .config import write_atomically
+from .refusals import need_regular
 
 Word = tuple[str, ...]  # a word in the pieces it is made of so far
 Pair = tuple[str, str]
@@ -89,15 +90,15 @@ class BytePairTokenizer:
             )
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer, tokenizer.decoder = _BYTE_LEVEL, decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size, min_frequency=_LEAST, show_progress=False
-        )
+        most = min(vocab_size, len(text.encode()))  # the library makes room for all it is asked for
+        trainer = trainers.BpeTrainer(vocab_size=most, min_frequency=_LEAST, show_progress=False)
         tokenizer.train_from_iterator([text], trainer)
         return cls(tokenizer)
 
     @classmethod
     def load(cls, path: Path) -> BytePairTokenizer:
         """Return the tokenizer that a tokenizer.json holds; ValueError if it cannot be read."""
+        need_regular(path, "read")
         try:
             return cls(Tokenizer.from_str(path.read_text("utf-8")))
         except FileNotFoundError:
@@ -119,6 +120,8 @@ class BytePairTokenizer:
 
         The library would leave such a letter out without a word.
         """
+        if any("\ud800" <= letter <= "\udfff" for letter in text):  # bytes that are no UTF-8
+            raise ValueError("The prompt has bytes that are no text; write it in UTF-8.")
         for letter in dict.fromkeys(text):
             written = "".join(piece for piece, _ in _BYTE_LEVEL.pre_tokenize_str(letter))
             if not self._known.issuperset(written):

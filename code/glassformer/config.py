@@ -7,6 +7,8 @@ import math
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,30 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"the key {key[:40]!r} stands twice; keep one.")
         seen[key] = value
     return seen
+
+
+@contextmanager
+def alone(folder: Path, busy: Exception) -> Iterator[None]:
+    """Hold a folder, made where there is none; raise `busy` where another process holds it.
+
+    ValueError if it cannot be written. Where there are no such locks, on Windows, nothing is held.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        fcntl = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written: {error.strerror}.") from None
+    with lock:
+        try:
+            if fcntl:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        yield
 
 
 def write_atomically(path: Path, content: bytes) -> None:

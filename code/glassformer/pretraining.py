@@ -23,15 +23,16 @@ from safetensors.torch import save
 from torch import Tensor
 
 from .bpe import BytePairTokenizer
-from .checkpoints import load_model, own_tensors, save_model
-from .config import TransformerConfig, write_atomically
+from .checkpoints import load_model, own_tensors
+from .config import TransformerConfig, alone, write_atomically
 from .generation import generate
 from .models import Transformer
 from .models.fused import fuse
 from .novel import load_novel, split_novel
-from .refusals import need_regular, need_whole
+from .refusals import LARGEST, need_regular, need_whole, within_memory
 
-STATE, TOKENIZER, HISTORY = "training.safetensors", "tokenizer.json", "history.json"
+CONFIG, MODEL, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+STATE, HISTORY = "training.safetensors", "history.json"
 PROMPT = "The whale"  # what a sample begins with
 SAMPLE_TOKENS = 60
 
@@ -51,7 +52,7 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        need_whole("steps", self.steps)
+        need_whole("steps", self.steps, most=LARGEST)
         need_whole("tokens", self.tokens, most=2**14)
         need_whole("seed", self.seed, least=0, most=2**31)
 
@@ -137,7 +138,7 @@ class Run:
     def identity(self) -> dict:
         """What makes this run this run, as JSON gives it back."""
         text = hashlib.sha256(load_novel().encode()).hexdigest()
-        about = {"config": self.config.to_dict(), "recipe": asdict(self.recipe), "text": text}
+        about = {"config": _design(self.config), "recipe": asdict(self.recipe), "text": text}
         return json.loads(json.dumps(about))
 
     @property
@@ -150,6 +151,7 @@ class Run:
         """Whether all steps are done."""
         return self.progress.step >= self.recipe.steps
 
+    @within_memory
     def advance(self) -> float:
         """Take one step and return its loss, in nats per token."""
         x, y = self.corpus.batch(self.recipe, self.progress.step, self.config.max_seq_len)
@@ -168,6 +170,7 @@ class Run:
         logits = self.model(x.to(self.device))  # [B, T, V]
         return F.cross_entropy(logits.flatten(0, 1), y.to(self.device).flatten())
 
+    @within_memory
     def look(self) -> dict:
         """Evaluate, write a sample, and add both to the history."""
         every = (self.progress.step - 1) % self.recipe.evaluate_every + 1
@@ -211,14 +214,20 @@ class Run:
             tensors |= {f"optimiser.{i}.{k}": v for k, v in memory.items()}
         tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
         about = {**self.identity, "progress": asdict(self.progress)}
-        about |= {"threads": torch.get_num_threads(), "digest": _digest(tensors)}
+        about |= {"threads": torch.get_num_threads()}
+        about |= {"digest": _digest(tensors, about)}
         content = save(tensors, metadata={"run": json.dumps(about)})
         write_atomically(self.folder / STATE, content)
 
     def finish(self) -> None:
-        """Write model.safetensors beside config.json, tokenizer.json and history.json."""
-        save_model(self.model, self.folder)
-        self.corpus.tokenizer.save(self.folder / TOKENIZER)
+        """Write model.safetensors, tokenizer.json and history.json, and config.json if it lacks."""
+        tokenizer = self.folder / TOKENIZER
+        self.corpus.tokenizer.save(tokenizer)
+        if not (self.folder / CONFIG).exists():
+            self.config.to_json(self.folder / CONFIG)
+        belongs = {"config": json.dumps(_design(self.config)), "tokenizer": _hash(tokenizer)}
+        content = save(own_tensors(self.model), metadata=belongs)
+        write_atomically(self.folder / MODEL, content)
         history = json.dumps(self.progress.history, indent=1, ensure_ascii=False) + "\n"
         write_atomically(self.folder / HISTORY, history.encode())
 
@@ -262,9 +271,19 @@ def _difference(other: dict, mine: dict) -> str:
     return "" if other.get("text") == mine["text"] else "another text"
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
-    """Return the hash of tensors' names and bytes."""
-    told = hashlib.sha256()
+def _design(config: TransformerConfig) -> dict:
+    """Return what a config says of its model, and nothing else that its file may hold."""
+    said = {name: value for name, value in asdict(config).items() if name != "extra"}
+    return said | {"n_kv_heads": config.kv_heads}
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(tensors: dict[str, Tensor], about: dict) -> str:
+    """Return the hash of what is said of a run, and of its tensors' names and bytes."""
+    told = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         told.update(name.encode())
         told.update(tensor.reshape(-1).view(torch.uint8).numpy())
@@ -283,7 +302,7 @@ def _read_state(path: Path) -> tuple[dict[str, Tensor], dict]:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
     except (SafetensorError, ValueError, KeyError):
         about, tensors = {}, {}
-    if not isinstance(about, dict) or about.get("digest") != _digest(tensors):
+    if not isinstance(about, dict) or about.pop("digest", None) != _digest(tensors, about):
         raise ValueError(
             f"{path} is damaged: its contents do not match what was written. "
             "Begin anew with --fresh, or put a copy of the file in its place."
@@ -305,24 +324,47 @@ def train(run: Run, looked: Callable[[dict], None] = lambda entry: None) -> Iter
     A caller that stops early, between two steps, leaves a checkpoint of just where it stopped.
     """
     recipe, progress = run.recipe, run.progress
-    try:
-        while not run.finished:
-            loss = run.advance()
-            if progress.step % recipe.evaluate_every == 0 or run.finished:
-                looked(run.look())
-            if progress.step % recipe.save_every == 0 or run.finished:
-                run.save()
-            yield loss
-    except GeneratorExit:
-        run.save()
-        raise
-    run.finish()
+    busy = ValueError(f"Another training is at work in {run.folder}; wait for it to end.")
+    with alone(run.folder, busy):
+        for unfinished in run.folder.glob(f".{STATE}.????????"):  # of a run that was killed
+            unfinished.unlink()
+        try:
+            while not run.finished:
+                loss = run.advance()
+                if progress.step % recipe.evaluate_every == 0 or run.finished:
+                    looked(run.look())
+                if progress.step % recipe.save_every == 0 or run.finished:
+                    run.save()
+                yield loss
+        except GeneratorExit:
+            run.save()
+            raise
+        run.finish()
 
 
 def load_trained(folder: Path) -> tuple[Transformer, BytePairTokenizer]:
     """Return the model and the tokenizer that a finished run has left; ValueError if it has not."""
     tokenizer = BytePairTokenizer.load(folder / TOKENIZER)
     model = load_model(folder)
-    if len(tokenizer) > model.vocab_size:
+    trained, pieces = _belonging(folder / MODEL)
+    for name, value in _design(model.config).items():
+        if trained and trained.get(name) != value:
+            raise ValueError(
+                f"{folder / CONFIG} was changed after training: {name} = {value}, not "
+                f"{trained.get(name)}; change it back, or train again."
+            )
+    foreign = pieces and pieces != _hash(folder / TOKENIZER)
+    if foreign or len(tokenizer) > model.vocab_size:
         raise ValueError(f"{folder} holds a tokenizer and a model of different runs; train again.")
     return model, tokenizer
+
+
+def _belonging(path: Path) -> tuple[dict, str]:
+    """Return the design and the tokenizer's hash that a run wrote beside its weights, if it did."""
+    with safe_open(path, framework="pt") as file:
+        told = file.metadata() or {}
+    try:
+        trained = json.loads(told.get("config", ""))
+    except ValueError:
+        trained = {}
+    return trained if isinstance(trained, dict) else {}, told.get("tokenizer", "")

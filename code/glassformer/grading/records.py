@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .. import __version__
-from ..config import write_atomically
+from ..config import alone, write_atomically
 from .apart import CannotGrade
 from .handed import Handed
 from .roster import Student
@@ -66,15 +66,8 @@ class Records:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Refuse to run where another run is at work."""
-        import fcntl
-
-        with (self.folder.parent / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CannotGrade(
-                    f"Another run is grading into {self.folder.parent}; wait for it."
-                ) from None
+        out = self.folder.parent
+        with alone(out, CannotGrade(f"Another run is grading into {out}; wait for it.")):
             for unfinished in self.folder.glob(".*-????????.*"):  # of a run that was killed
                 unfinished.unlink()
             yield
