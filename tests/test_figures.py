@@ -102,8 +102,10 @@ FIGURES = {
         range(6), {"relu": draw(6).relu(), "silu": draw(6)}, "Curves", "x", "y"
     ),
     "learning_curves": lambda draw: gf.learning_curves(
-        [400_000, 2_000_000, 4_000_000],
-        {"small": 5 + draw(3).abs(), "large": 4 + 0.5 * draw(3).sigmoid()},
+        {
+            "small": ([400_000, 2_000_000, 4_000_000], 5 + draw(3).abs()),
+            "large": ([400_000, 4_000_000], 4 + 0.5 * draw(2).sigmoid()),
+        },
         {"one token": 6.4, "two tokens": 4.9},
     ),
     "loss_by_size": lambda draw: gf.loss_by_size(

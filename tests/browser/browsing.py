@@ -10,7 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-from playwright.sync_api import Browser, BrowserContext, Locator, Page
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "code/explorers/node_modules/axe-core/axe.min.js"
@@ -168,7 +168,10 @@ def mathematics_drawn(page: Page) -> None:
 
 
 def open_everything(page: Page) -> None:
-    """Answer every prediction and open every closed part."""
+    """Answer every prediction, open every closed part, and bring every explorer to life."""
+    for place in page.locator(".gf-explorer").all():
+        place.scroll_into_view_if_needed()  # one that is far away may wait for that
+        expect(place.locator(".gfx").first).to_be_visible()
     page.evaluate(
         """() => {
           for (const form of document.querySelectorAll(".gf-question")) {

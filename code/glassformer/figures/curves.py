@@ -51,10 +51,11 @@ def _level(
     style: str | tuple,
     role: str = "muted",
     lift: float = 5,
+    end: str = "right",
 ) -> None:
-    """Draw a horizontal line across the axes and name it, with its value, at the right."""
+    """Draw a horizontal line across the axes and name it, with its value, at one end."""
     ax.axhline(value, color=colour(role), lw=1.1, ls=style, zorder=1.5)
-    _note(ax, value, text, lift, role)
+    _note(ax, value, text, lift, role, end)
 
 
 def _note(
@@ -335,29 +336,30 @@ def lines(
 
 @drawn
 def learning_curves(
-    seen: Sequence[int],
-    losses: Mapping[str, Sequence[float]],
+    losses: Mapping[str, tuple[Sequence[int], Sequence[float]]],
     baselines: Mapping[str, float],
-    title: str = "Loss on the text held out",
+    title: str = "Loss while training",
+    unit: str = "nats per token",
 ) -> Figure:
-    """Draw losses [n] of several models over the tokens they had seen [n], between baselines."""
-    fig, ax = _plot(title, "tokens seen, in millions", "nats per token", height=1.3 * HEIGHT)
-    for place, (name, values) in enumerate(losses.items()):
+    """Draw losses [n] of several models over the tokens that each had seen [n], among baselines."""
+    fig, ax = _plot(title, "tokens seen, in millions", unit, height=1.3 * HEIGHT)
+    for place, (name, (seen, values)) in enumerate(losses.items()):
         look = {"ls": STYLES[place % len(STYLES)], "color": colour(SERIES[place % len(SERIES)])}
         marks = {"marker": MARKERS[place % len(MARKERS)], "ms": 4.5}
         ax.plot(array(seen) / 1e6, array(values, 3), label=name, zorder=3, **look, **marks)
-    _baselines(ax, baselines)
-    ends = [*baselines.values(), *(float(v) for values in losses.values() for v in values)]
-    ax.set(xlim=(0, 1.02 * max(seen) / 1e6), ylim=(min(ends) - 0.2, max(ends) + 1.1))
+    _baselines(ax, baselines, "left")
+    ends = [*baselines.values(), *(float(v) for _, values in losses.values() for v in values)]
+    right = 1.02 * max(max(seen) for seen, _ in losses.values()) / 1e6
+    ax.set(xlim=(0, right), ylim=(min(ends) - 0.2, max(ends) + 1.1))
     ax.legend(loc="upper right", handlelength=2.6, title="parameters", bbox_to_anchor=(1.02, 1.03))
     return fig
 
 
-def _baselines(ax: Axes, baselines: Mapping[str, float]) -> None:
-    """Draw levels, named at the right: the lowest below its line, the others above."""
+def _baselines(ax: Axes, baselines: Mapping[str, float], end: str = "right") -> None:
+    """Draw levels, named at one end: the lowest below its line, the others above."""
     for name, value in baselines.items():
         lift = -12 if value == min(baselines.values()) else 4
-        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift)
+        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift, end=end)
 
 
 @drawn
@@ -378,8 +380,9 @@ def loss_by_size(
         )  # fmt: skip
     _baselines(ax, baselines)
     ends = [*baselines.values(), *losses.values()]
+    room = 0.3 * (max(ends) - min(ends))
     ax.set(xscale="log", xlim=(0.7 * min(sizes), 1.6 * max(sizes)), xticks=sizes)
-    ax.set_ylim(min(ends) - 0.2, max(ends) + 0.3)
+    ax.set_ylim(min(ends) - room, max(ends) + room)
     ax.minorticks_off()
     ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:,.0f}"))
     return fig
