@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -89,6 +92,111 @@ def test_a_tensor_of_one_number_is_told_apart_from_what_else_is_wrong(name):
         assert verdict.earned == 0 and ("`.item()` gives it" in verdict.wrong.reason or forbidden)
         assert verdict.looks_like is (None if variant is e.solved else variant)
     assert "Python number" in e.start.source
+
+
+def with_words_of_ones_own(function):
+    """Return a function whose own errors say something else."""
+
+    def reworded(*given):
+        try:
+            return function(*given)
+        except Exception as error:
+            raise type(error)("words of one's own") from None
+
+    return reworded
+
+
+COMMON = (TypeError, RuntimeError, ValueError, IndexError, KeyError, AttributeError, NameError)
+
+
+@every_exercise
+def test_an_error_with_a_text_of_its_own_is_no_misconception(e):
+    for error in COMMON:
+
+        def failing(*_, error=error):
+            raise error("words of one's own")
+
+        verdict = judge(e, calling(e, failing))
+        assert verdict.status == "failed" and verdict.looks_like is None, error
+
+
+def test_the_text_tells_errors_apart_unless_the_exercise_asks_for_one():
+    names = ("data.encode", "interludes.h0", "logits.top_k", "attention.scores")
+    not_told = []
+    for e, mutant in MUTANTS:
+        if e.name in names:
+            verdict = judge(e, calling(e, with_words_of_ones_own(mutant.function)))
+            if verdict.looks_like is not mutant:
+                not_told.append(f"{e.name}: {mutant.name}")
+    assert not_told == [
+        "data.encode: dictionary's own error",  # not the kind that is asked for
+        "interludes.h0: torch's own error",
+        "attention.scores: all axes turned",
+        "logits.top_k: k beyond the vocabulary",
+    ]
+
+
+def of_parts(make):
+    """Return an answer to train.resume that makes what it returns of weights, means and step."""
+    return lambda model, optimiser, step: make(
+        copy.deepcopy(model.state_dict()), copy.deepcopy(optimiser.state_dict()), step
+    )
+
+
+RESUMED = {
+    "a tuple": (lambda *parts: parts, "It returned a tuple, where a dictionary is expected."),
+    "a list": (lambda *parts: [*parts], "It returned a list, where a dictionary is expected."),
+    "a number": (lambda *parts: 3, "It returned a whole number, where a dictionary is expected."),
+    "another spelling": (
+        lambda w, o, step: {"weights": w, "optimizer": o, "step": step},
+        "It has no key 'optimiser'; its keys are ['weights', 'optimizer', 'step'].",
+    ),
+    "the weights themselves": (
+        lambda w, *_: w,
+        "It has no key 'weights'; its keys are ['weight', 'bias'].",
+    ),
+    "keys that are no texts": (
+        lambda w, o, step: {1: w, (2, 3): o},
+        "It has no key 'weights'; its keys are ['1', '(2, 3)'].",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), RESUMED.values(), ids=RESUMED)
+def test_what_cannot_be_gone_on_from_is_named(make, reason):
+    e = exercise("train.resume")
+    verdict = judge(e, calling(e, of_parts(make)))
+    assert verdict.wrong.reason == reason and verdict.looks_like is None and verdict.earned == 0
+
+
+def test_a_key_more_is_no_mistake_where_none_is_missing():
+    e = exercise("train.resume")
+    more = of_parts(lambda w, o, step: {"weights": w, "optimiser": o, "step": step, "note": "so"})
+    assert judge(e, calling(e, more)).status == "passed"
+
+
+TIES = {  # what is smallest of those that occur equally often, and the misconception told
+    "the sum": (lambda a, b: a + b, "ages added up"),
+    "the sum, then the second": (lambda a, b: (a + b, b), "ages added up"),
+    "the second": (lambda a, b: (b, a), None),
+    "the first alone": (lambda a, b: a, None),
+}
+
+
+@pytest.mark.parametrize(("key", "told"), TIES.values(), ids=TIES)
+def test_ties_broken_by_another_rule_are_not_taken_for_the_alphabet(key, told):
+    e = exercise("train.pair")
+
+    def next_pair(words, vocabulary):
+        counts = Counter()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                counts[pair] += count
+        return min(counts, key=lambda p: (-counts[p], key(*map(vocabulary.index, p))))
+
+    verdict = judge(e, calling(e, next_pair))
+    assert verdict.status == "failed" and "('s', 't')" in verdict.wrong.expected
+    assert (verdict.looks_like.name if verdict.looks_like else None) == told
 
 
 def test_a_tuple_of_one_is_shown_as_one():

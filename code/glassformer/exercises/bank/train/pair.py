@@ -150,6 +150,20 @@ def next_pair(words, vocabulary):
 
 
 @exercise.mutant(
+    "ages added up",
+    "Of pairs that occur equally often, the one with the smallest sum of ages was taken; the age of the first piece decides, and "
+    "only where that is the same, the age of the second.",
+)
+def next_pair(words, vocabulary):
+    pairs = Counter()
+    for word, count in words.items():
+        for pair in pairwise(word):
+            pairs[pair] += count
+    age = {piece: i for i, piece in enumerate(vocabulary)}
+    return max(pairs, key=lambda pair: (pairs[pair], -age[pair[0]] - age[pair[1]]))
+
+
+@exercise.mutant(
     "the younger",
     "Of pairs that occur equally often, the one of younger pieces was taken: the smaller the place in `vocabulary`, the older the piece.",
 )
@@ -218,8 +232,9 @@ def test_every_place_within_words_alone(answer):
 
 
 def test_of_equals_the_older(answer):
-    pairs = [("w", "he"), ("he", "a"), ("s", "he"), ("s", "t"), ("th", "e")]
-    answer(dict.fromkeys(pairs, 2), [*"aehstw", "he", "th"]).equals(("s", "t"))
+    pairs = ["t w", "s he", "he s", "t e", "th e", "th a", "s t", "w he"]  # a rule, another pair
+    words = {tuple(pair.split()): 2 for pair in pairs}
+    answer(words, [*"aehstw", "he", "th"]).equals(("s", "t"))
 
 
 @worth(2)

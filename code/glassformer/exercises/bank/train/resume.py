@@ -7,6 +7,7 @@ import torch
 
 from glassformer.pretraining import Recipe
 
+from ...answers import shown
 from ...definition import Exercise, worth
 
 exercise = Exercise(
@@ -81,7 +82,9 @@ def prepare(checkpoint, start, X, Y, stop):
     train(other, its_optimiser, saved.get("step", 0), len(X))
     weights = dict(other.state_dict())
     same = [torch.equal(w, weights[name]) for name, w in model.state_dict().items()]
-    return {"weights": weights, "bit for bit": all(same)}
+    known = {"weights", "optimiser", "step"}
+    misnamed = list(map(str, saved)) if known - saved.keys() and saved.keys() - known else []
+    return {"misnamed": misnamed, "weights": weights, "bit for bit": all(same)}
 
 
 @exercise.solution
@@ -214,11 +217,20 @@ def never_stopped(start, X, Y):
     return {"weight": weight.detach(), "bias": bias.detach()}
 
 
+def every_key_is_read(outcome):
+    """Fail where a part is kept under another name than the one asked for."""
+    keys = outcome.part("misnamed").value
+    for asked in ("weights", "optimiser", "step") if keys else ():
+        if asked not in keys:
+            raise outcome.wrong(f"It has no key {asked!r}; its keys are {shown(keys)}.")
+
+
 @worth(4)
 def test_a_run_that_was_stopped(answer, draw):
     S, B, n = 8, 5, 3
     start = {"weight": draw.normal(1, n), "bias": draw.normal(1)}
     X, Y = draw.normal(S, B, n), 9 * draw.normal(S, B, 1)
     outcome = answer(start, X, Y, draw.whole(3, S - 3))
+    every_key_is_read(outcome)
     outcome.part("weights").equals(never_stopped(start, X, Y))
     outcome.part("bit for bit").equals(True)
