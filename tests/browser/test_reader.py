@@ -368,3 +368,5 @@ def test_on_a_phone_nothing_sticks_out_and_axe_finds_nothing(reader, mine, theme
         twin(part)
         no_sideways_scroll(part.page)
         assert axe(part.page, "#explorer-reader") == []
+    name, field = part.get_by_text("seed").bounding_box(), part.get_by_label("seed").bounding_box()
+    assert name["x"] + name["width"] <= field["x"]  # beside it, as with the sliders
