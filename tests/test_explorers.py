@@ -481,6 +481,19 @@ def test_designer_in_words():
     assert "n_heads = 3 cannot be: it must divide dim = 128" in Designer(n_heads=3).text()
 
 
+def test_designer_says_what_the_milestones_say():
+    plain = Designer().text()
+    assert "Milestone M1 accepts this design." in plain
+    assert "Milestone M2 does not accept it yet: max_seq_len = 256 is too short" in plain
+    assert "takes 8,388,608 bytes" in plain
+    both = Designer(n_kv_heads=1, max_seq_len=512).text()
+    assert "Milestone M1 accepts" in both and "Milestone M2 accepts" in both
+    over = Designer(dim=256, n_kv_heads=1, max_seq_len=512).text()
+    assert "Milestone M1 does not accept it yet: The design has" in over
+    assert over.count("more than the 2,000,000 allowed") == 1
+    assert "Milestone M2 does not accept it yet: It allows no more parameters" in over
+
+
 def test_a_config_as_it_stands_in_a_file_is_a_design():
     config = TransformerConfig(300, 64, 2, 8)
     assert Designer(**config.to_dict()).config.kv_heads == 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from instrument import SITES, opener, texts
 from playwright.sync_api import expect
 
 from glassformer.checkpoints import TINY_CONFIG
+from glassformer.explorers import Designer
 from glassformer.huggingface import llama_config
-from glassformer.milestones import M1_BUDGET, judge_m1
+from glassformer.milestones import M1_BUDGET, M1_LONGEST_WINDOW, judge_m1, judge_m2
 from glassformer.models import TransformerConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,13 +129,17 @@ def test_the_designs_of_the_book(designer, name):
 
 
 @pytest.mark.parametrize("over", SITES)
-@pytest.mark.parametrize("name", ["plain", "many layers"])
-def test_the_file_is_accepted_by_the_milestone(designer, tmp_path, over, name):
+@pytest.mark.parametrize("name", ["plain", "many layers", "long memory"])
+def test_the_file_is_accepted_by_the_milestones(designer, tmp_path, over, name):
     part = designer(over)
     part.get_by_role("button", name=name, exact=True).click()
-    expect(part.get_by_text("The milestone accepts this design.")).to_be_visible()
+    expect(part.get_by_text("Milestone M1 accepts this design.")).to_be_visible()
+    expect(part.get_by_text("Milestone M2 accepts this design.")).to_have_count(
+        int(name == "long memory")
+    )
     path = saved(part, tmp_path / "config.json")
     assert judge_m1(path) == []
+    assert (judge_m2(path) == []) == (name == "long memory")
     assert TransformerConfig.from_json(path) == BOOK[name]
 
 
@@ -148,18 +154,85 @@ JUDGED = {
     "long window": replace(PLAIN, max_seq_len=2**20 + 1),
     "many words": TransformerConfig(2**18 + 1, 2, 1, 1, n_kv_heads=1),
     "everything": TransformerConfig(2**19, 64, 4, 4, n_kv_heads=2, max_seq_len=2**21),
+    "M2's window": replace(PLAIN, n_kv_heads=1, max_seq_len=512),
+    "one token less": replace(PLAIN, n_kv_heads=1, max_seq_len=511),
+    "488 numbers a token": TransformerConfig(256, 122, 2, 1, n_kv_heads=1, max_seq_len=512),
+    "489 would be odd, 492": TransformerConfig(256, 82, 3, 1, n_kv_heads=1, max_seq_len=512),
+    "fewer heads would do": TransformerConfig(256, 96, 6, 12, n_kv_heads=12, max_seq_len=512),
+    "no count of heads would do": TransformerConfig(8, 16, 200, 2, n_kv_heads=1, max_seq_len=512),
+    "both, over": replace(PLAIN, dim=256, n_kv_heads=1, max_seq_len=512),
+    "M2 alone": TransformerConfig(2**18 + 1, 2, 1, 1, n_kv_heads=1, max_seq_len=512),
 }
 
 
-def test_what_the_milestone_would_say_is_said_in_its_words(designer, tmp_path):
+def drawn_designs() -> list[TransformerConfig]:
+    """Return a few dozen valid designs, many of them near a bound of M2."""
+    pick = random.Random(2).choice
+    designs = []
+    for _ in range(24):
+        heads = pick([1, 2, 4, 6, 12])
+        designs.append(
+            TransformerConfig(
+                pick([1, 256, 4_096]),
+                2 * heads * pick([2, 5, 8, 10]),
+                pick([1, 3, 6, 12, 40]),
+                heads,
+                n_kv_heads=pick([n for n in range(1, heads + 1) if heads % n == 0]),
+                max_seq_len=pick([31, 32, 511, 512, M1_LONGEST_WINDOW + 1]),
+                tie_word_embeddings=pick([True, False]),
+            )
+        )
+    return designs
+
+
+VERDICTS = {  # by the milestones that refuse
+    (): "accepted by milestones M1 and M2",
+    ("M1",): "accepted by milestone M2, not yet by M1",
+    ("M2",): "accepted by milestone M1, not yet by M2",
+    ("M1", "M2"): "accepted by neither milestone yet",
+}
+
+
+def judgements(path: Path) -> dict[str, list[str]]:
+    """Return what the judges say of a file; what M2 asks as M1 does, in a word."""
+    first = judge_m1(path)
+    said = "It allows no more parameters than M1."
+    return {
+        "M1": first,
+        "M2": [said if finding in first else finding for finding in judge_m2(path)],
+    }
+
+
+def verdict(name: str, found: list[str]) -> list[str]:
+    """Return the lines in which a milestone's verdict is shown."""
+    refused, accepted = f"Milestone {name} does not accept it yet:", f"✓ Milestone {name} accepts"
+    return [refused, *found] if found else [f"{accepted} this design."]
+
+
+def test_what_the_milestones_would_say_is_said_in_their_words(designer, tmp_path):
     part = designer()
-    for config in JUDGED.values():
+    seen = set()
+    for config in [*JUDGED.values(), *drawn_designs()]:
         enter(part, config)
-        path = saved(part, tmp_path / "config.json")
-        wanted = judge_m1(path)
-        shown = part.locator(".gfx-ds-verdict p").all_inner_texts()
-        assert shown[1:] == wanted
-        assert shown[0].startswith("The milestone does" if wanted else "✓ The milestone accepts")
+        path = tmp_path / "config.json"
+        config.to_json(path)
+        wanted = judgements(path)
+        shown = texts(part.locator(".gfx-ds-verdict"), "p")
+        assert shown == [verdict(name, found) for name, found in wanted.items()]
+        refusing = tuple(name for name, found in wanted.items() if found)
+        assert VERDICTS[refusing] in part.locator(".gfx-sentence").inner_text()
+        in_python = Designer(**config.to_dict()).text()
+        assert all(" ".join(lines).removeprefix("✓ ") in in_python for lines in shown)
+        seen.add(refusing)
+    assert seen == set(VERDICTS)
+
+
+@pytest.mark.parametrize("config", [PLAIN, JUDGED["fewer heads would do"]])
+def test_the_file_says_how_many_key_value_heads_there_are(designer, tmp_path, config):
+    part = designer()
+    enter(part, config)
+    data = json.loads(saved(part, tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert data["n_kv_heads"] == config.n_kv_heads
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 /**
  * A design of a Transformer: what its config costs, how each number follows from the fields, and what
- * keeps it from the milestone.
+ * keeps it from the milestones.
  */
 
 import { DEFAULTS, TransformerConfig, brokenRules } from "./engine/index.js";
@@ -8,8 +8,10 @@ import { count } from "./kit/format.js";
 import { explanation } from "./provenance.js";
 
 export const BUDGET = 2_000_000;
-/** What a design is tried out with, as in `glassformer.milestones`. */
-export const MILESTONE = { shortestWindow: 32, longestWindow: 2 ** 20, largestVocabulary: 2 ** 18 };
+// The milestones, as in `glassformer.milestones`.
+const M1 = { shortestWindow: 32, longestWindow: 2 ** 20, largestVocabulary: 2 ** 18 };
+const M2 = { sequences: 8, tokens: 512, bytes: 8_000_000 };
+const AS_M1 = "It allows no more parameters than M1."; // for a sentence that M1 has said
 const BYTES = 4; // of a float32
 
 /** The fields of a config, in the order of the file. */
@@ -42,25 +44,17 @@ export class Design {
   }
 
   /**
-   * Return what keeps a design from the milestone, in the sentences of `judge_m1`; none: accepted.
-   * @param {number} budget
-   * @returns {string[]}
+   * Return what keeps a valid design from each milestone, in the sentences of `judge_m1` and
+   * `judge_m2`; none: accepted.
+   * @param {number} [budget] of parameters
+   * @returns {{M1: string[], M2: string[]}}
    */
-  findings(budget) {
-    const { config } = this, params = config.numParams(), found = [];
-    if (params > budget) found.push(overBudget(config, budget));
-    if (config.max_seq_len < MILESTONE.shortestWindow) {
-      const { shortestWindow: least } = MILESTONE;
-      found.push(`max_seq_len = ${config.max_seq_len} is too short for ${least} tokens: set it to ${least} or more.`);
-    }
-    for (const [field, most] of [["vocab_size", MILESTONE.largestVocabulary], ["max_seq_len", MILESTONE.longestWindow]]) {
-      if (config[field] <= most) continue;
-      found.push(
-        `${field} = ${count(config[field])} is more than a model of this size can be tried out with: ` +
-          `set it to ${count(most)} or less.`,
-      );
-    }
-    return found;
+  findings(budget = BUDGET) {
+    const { config } = this, over = config.numParams() > budget;
+    return {
+      M1: [...(over ? [overBudget(config, budget)] : []), ...shortWindow(config, M1.shortestWindow), ...tooLarge(config)],
+      M2: [...(over ? [AS_M1] : []), ...shortWindow(config, M2.tokens), ...overCache(config)],
+    };
   }
 
   /**
@@ -93,6 +87,36 @@ function overBudget(config, budget) {
     ? `with all else as it is, take ${ways.join(", or ")}`
     : "no single field can mend that: make dim, vocab_size and n_layers smaller together";
   return `The design has ${count(params)} parameters, ${count(params - budget)} more than the ${count(budget)} allowed; ${advice}.`;
+}
+
+function shortWindow({ max_seq_len: window }, least) {
+  return window < least ? [`max_seq_len = ${window} is too short for ${least} tokens: set it to ${least} or more.`] : [];
+}
+
+/** Say which fields are larger than a model can be tried out with. */
+function tooLarge(config) {
+  return [["vocab_size", M1.largestVocabulary], ["max_seq_len", M1.longestWindow]]
+    .filter(([field, most]) => config[field] > most)
+    .map(([field, most]) => (
+      `${field} = ${count(config[field])} is more than a model of this size can be tried out with: ` +
+      `set it to ${count(most)} or less.`
+    ));
+}
+
+/** Say by how much the cache of M2's batch is too large, and which n_kv_heads would do. */
+function overCache(config) {
+  const { sequences, tokens, bytes } = M2;
+  const taken = config.kvCacheBytes(tokens, sequences, BYTES);
+  if (taken < bytes) return [];
+  const most = Math.floor((bytes - 1) / (taken / config.kv_heads)); // of key/value heads that fit
+  const fits = Array.from({ length: most }, (_, n) => most - n).find((heads) => config.n_heads % heads === 0);
+  const advice = fits
+    ? `with all else as it is, take n_kv_heads at most ${fits}`
+    : "no n_kv_heads alone can mend that: take fewer layers, or more and smaller heads";
+  return [
+    `The cache of ${sequences} sequences of ${tokens} tokens takes ${count(taken)} bytes, ` +
+      `and ${count(bytes)} are the limit; ${advice}.`,
+  ];
 }
 
 /** Return the largest value of one field, the others unchanged, within a budget; 0 if none is. */
@@ -133,7 +157,7 @@ function rulesOf(c, budget) {
       ? { value: 0, note: "tied: the token table is used again" }
       : { value: parts.head, formula: "{vocab_size} · {dim}", note: "a vector for each token that could come next" },
     parameters: { value: params, formula: "{embedding} + {attention} + {ffn} + {norms} + {head}", note: "" },
-    budget: { value: budget, note: "what the milestone allows" },
+    budget: { value: budget, note: "what milestone M1 allows" },
     left: { value: budget - params, formula: "{budget} − {parameters}", note: "" },
     "cache a token": {
       value: c.kvCacheValues(),

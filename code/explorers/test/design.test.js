@@ -55,7 +55,7 @@ test("what is advised for a design over budget is the most that fits, and fits",
   for (let n = 0; n < 100; n++) {
     const values = drawn(), budget = 20_000, design = new Design(values);
     if (design.config.numParams() <= budget) continue;
-    const [advice] = design.findings(budget);
+    const { M1: [advice] } = design.findings(budget);
     for (const [, field, text] of advice.matchAll(/(vocab_size|dim|n_layers) at most ([\d,]+)/g)) {
       const most = Number(text.replaceAll(",", "")), step = field === "dim" ? 2 * values.n_heads : 1;
       const params = (value) => new Design({ ...values, [field]: value }).config.numParams();

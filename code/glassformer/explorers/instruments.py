@@ -23,7 +23,7 @@ from ..data import (
     prefix_pairs,
 )
 from ..generation import choose, generate, next_token_probabilities
-from ..milestones import M1_BUDGET
+from ..milestones import M1, M1_BUDGET, M2
 from ..models import rotary_table, rotate
 from ..trace import trace
 from ..training import last_token_logits
@@ -817,7 +817,7 @@ class Designer(Explorer):
     title = "Design a model"
     invites = (
         "you change any field, see where the parameters go and which rule is broken, load a "
-        "config.json and save the one that the milestone accepts."
+        "config.json and save one that milestones M1 and M2 accept."
     )
     family = "llama"
 
@@ -833,7 +833,7 @@ class Designer(Explorer):
     rope_theta = real(10_000.0, 0.0, 1e30)
     tie_word_embeddings = flag(False)
     extra = Dict().tag(sync=True, state=True)  # further keys of the file, which are kept
-    budget = whole(M1_BUDGET, 1, 10**12)  # parameters that the milestone allows
+    budget = whole(M1_BUDGET, 1, 10**12)  # parameters, as milestone M1 allows unless set
 
     @validate("n_kv_heads")
     def _check_kv_heads(self, proposal: dict) -> int:
@@ -869,6 +869,20 @@ class Designer(Explorer):
             table(["part", "parameters", "share"], parts),
             f"With a full window its cache takes {c.kv_cache_bytes():,} bytes, and a token "
             f"{c.flops_per_token():,} operations.",
+            *self._verdicts(c),
+        ]
+
+    @staticmethod
+    def _verdicts(c: TransformerConfig) -> list[str]:
+        """Say whether each milestone accepts a design, in the words of its judge."""
+        first, second = M1.short_of(c), M2.short_of(c)
+        as_m1 = "It allows no more parameters than M1."  # for a sentence that M1 has said
+        found = {"M1": first, "M2": [as_m1 if said in first else said for said in second]}
+        return [
+            f"Milestone {name} does not accept it yet: {' '.join(said)}"
+            if said
+            else f"Milestone {name} accepts this design."
+            for name, said in found.items()
         ]
 
     @staticmethod

@@ -55,7 +55,7 @@ function View({ state, set }) {
   const design = useMemo(() => new Design(values), [JSON.stringify(values)]);
   const { config } = design;
   const explainer = useMemo(() => (config ? design.explainer(budget) : () => null), [design, budget]);
-  const findings = useMemo(() => (config ? design.findings(budget) : []), [design, budget]);
+  const findings = useMemo(() => config && design.findings(), [design]);
   const take = (fields) => {
     setTyped({});
     set(fields);
@@ -182,11 +182,18 @@ function Costs({ design, budget, findings }) {
           ]}
         />
       </Row>
-      <div class={findings.length ? "gfx-ds-verdict gfx-ds-no" : "gfx-ds-verdict"}>
-        <p><b>{findings.length ? "The milestone does not accept it yet:" : "✓ The milestone accepts this design."}</b></p>
-        {findings.map((finding) => <p key={finding}>{finding}</p>)}
-      </div>
+      {Object.entries(findings).map(([milestone, found]) => <Verdict key={milestone} milestone={milestone} found={found} />)}
     </>
+  );
+}
+
+/** Whether a milestone accepts the design, and if not, why. */
+function Verdict({ milestone, found }) {
+  return (
+    <div class={found.length ? "gfx-ds-verdict gfx-ds-no" : "gfx-ds-verdict"}>
+      <p><b>{found.length ? `Milestone ${milestone} does not accept it yet:` : `✓ Milestone ${milestone} accepts this design.`}</b></p>
+      {found.map((finding) => <p key={finding}>{finding}</p>)}
+    </div>
   );
 }
 
@@ -283,11 +290,18 @@ async function opened(file) {
 
 function sentence({ broken, config }, findings, budget) {
   if (!config) return `${broken.length === 1 ? "One rule is" : `${broken.length} rules are`} broken: ${broken.map(({ field }) => field).join(", ")}.`;
-  const verdict = findings.length ? "not accepted yet" : "accepted by the milestone";
   return (
-    `${count(config.numParams())} of ${count(budget)} parameters, ${verdict}; a full window takes ` +
+    `${count(config.numParams())} of ${count(budget)} parameters, ${verdict(findings)}; a full window takes ` +
     `${bytes(config.kvCacheBytes())} of cache and ${count(config.flopsPerToken())} operations for its last token.`
   );
+}
+
+/** Return by which milestones a design is accepted. */
+function verdict(findings) {
+  const names = (taken) => Object.keys(findings).filter((name) => !findings[name].length === taken);
+  const accepted = names(true), open = names(false);
+  if (!accepted.length) return "accepted by neither milestone yet";
+  return open.length ? `accepted by milestone ${accepted}, not yet by ${open}` : `accepted by milestones ${accepted.join(" and ")}`;
 }
 
 function twin(design, budget) {
