@@ -59,6 +59,37 @@ def test_a_page_from_disk_is_complete_without_a_network(visit, file_site, name):
     page.locator("h1:visible").first.wait_for()
 
 
+# What a box that is closed has above and below the line that opens it.
+ROOM = """([boxes, line]) => [...document.querySelectorAll(boxes)].map((box) => {
+  const outer = box.getBoundingClientRect();
+  const inner = box.querySelector(line).getBoundingClientRect();
+  return [inner.top - outer.top, outer.bottom - inner.bottom];
+})"""
+
+
+@pytest.mark.parametrize(
+    "boxes, line",
+    [(".solution.toggle-hidden", ".admonition-title"), ("details.hide:not([open])", ".collapsed")],
+)
+def test_a_closed_box_has_as_much_room_below_its_line_as_above(visit, http_site, boxes, line):
+    page = visit(f"{http_site}/book/09_m1_config.html")
+    page.locator(boxes).first.wait_for()
+    rooms = page.evaluate(ROOM, [boxes, line])
+    assert len(rooms) > 1 and all(abs(above - below) < 1 for above, below in rooms), rooms
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_button_back_to_the_top_can_be_read(visit, http_site, theme):
+    page = visit(f"{http_site}/book/01_data.html", theme, PHONE)
+    button = page.locator("#pst-back-to-top")
+    page.mouse.wheel(0, 3000)
+    page.wait_for_function("scrollY > 1000")
+    page.mouse.wheel(0, -300)
+    for reach in (button.wait_for, button.hover, button.focus):
+        reach()
+        assert axe(page, "#pst-back-to-top") == []
+
+
 @pytest.mark.parametrize("over", ["http_site", "file_site"])
 def test_search_finds_the_causal_mask(visit, request, over):
     page = visit(f"{request.getfixturevalue(over)}/book/index.html")
