@@ -212,10 +212,11 @@ def verdict(name: str, found: list[str]) -> list[str]:
 def test_what_the_milestones_would_say_is_said_in_their_words(designer, tmp_path):
     part = designer()
     seen = set()
-    for config in [*JUDGED.values(), *drawn_designs()]:
-        enter(part, config)
-        path = tmp_path / "config.json"
+    for number, config in enumerate([*JUDGED.values(), *drawn_designs()]):
+        path = tmp_path / f"{number}.json"
         config.to_json(path)
+        load(part, path.name, path.read_bytes())
+        expect(part.get_by_text(f"{path.name} is loaded.", exact=True)).to_be_visible()
         wanted = judgements(path)
         shown = texts(part.locator(".gfx-ds-verdict"), "p")
         assert shown == [verdict(name, found) for name, found in wanted.items()]
