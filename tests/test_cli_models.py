@@ -20,6 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from glassformer import cli_models, generation
+from glassformer.bpe import BytePairTokenizer
 from glassformer.cli import app
 from glassformer.generation import generate
 from glassformer.milestones import WORKSPACE
@@ -63,7 +64,7 @@ def test_training_tells_how_it_goes(shared):
     )
     command = shlex.split(told.partition("Trained. Let it write: glassformer ")[2])
     assert call(*command, "--tokens", 5).output.startswith("Call me")
-    files = {"config.json", "model.safetensors", "tokenizer.json", "history.json", STATE}
+    files = {".lock", "config.json", "model.safetensors", "tokenizer.json", "history.json", STATE}
     assert {path.name for path in folder.iterdir()} == files
 
 
@@ -102,6 +103,18 @@ def test_a_text_longer_than_the_window_goes_on(folder):
 def test_a_seed_gives_the_same_text_and_another_another(folder):
     texts = [call("generate", "A", "--folder", folder, "--seed", s).output for s in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_where_letters_are_few_the_others_are_question_marks(folder):
+    command = [*START, "generate", "“Aye", "--folder", str(folder), "--tokens", "3"]
+    few = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    written = subprocess.run(command, env=few, capture_output=True, text=True)
+    assert written.returncode == 0 and written.stdout.startswith("?Aye"), written.stderr
+
+
+def test_a_token_without_text_hides_no_prompt(folder, monkeypatch):
+    monkeypatch.setattr(BytePairTokenizer, "decode_stream", lambda self, ids: iter(()))
+    assert call("generate", "Call me", "--folder", folder).output == "Call me\n"
 
 
 def test_the_text_streams(monkeypatch):

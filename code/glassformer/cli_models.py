@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -49,6 +50,7 @@ def train(
     from . import pretraining
     from .config import TransformerConfig
 
+    _print_any_letter()
     console, path = Console(), folder / "config.json"
     if not os.path.lexists(path):
         refuse(f"There is no file {path}; chapter 9 shows how to write one.")
@@ -94,12 +96,15 @@ def generate(
     from .generation import stream
     from .pretraining import load_trained
 
+    _print_any_letter()
     try:
         model, tokenizer = load_trained(folder)
         chance = torch.Generator().manual_seed(seed)
         ids = stream(model, tokenizer.encode(prompt), tokens, temperature, top_k, top_p, chance)
-        for i, new in enumerate(tokenizer.decode_stream(ids)):
-            print(new if i else prompt + new, end="", flush=True)
+        pieces = tokenizer.decode_stream(ids)
+        print(prompt + next(pieces, ""), end="", flush=True)
+        for piece in pieces:
+            print(piece, end="", flush=True)
     except ValueError as cannot:
         refuse(cannot)
     print()
@@ -119,6 +124,12 @@ def export(
     _say(
         Console(), f"{out} is written: AutoModelForCausalLM.from_pretrained({str(out)!r}) loads it."
     )
+
+
+def _print_any_letter() -> None:
+    """Let a terminal or file of few letters, as Windows has, show `?` for those it lacks."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _say(console: Console, text: str) -> None:
