@@ -17,11 +17,12 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save
 from transformers import get_cosine_with_min_lr_schedule_with_warmup
 
 from drawn import configs, drawn
 from glassformer import pretraining
-from glassformer.checkpoints import load_model
+from glassformer.checkpoints import load_model, own_tensors
 from glassformer.huggingface import to_huggingface
 from glassformer.models import Transformer, TransformerConfig
 from glassformer.models.fused import fuse
@@ -490,3 +491,10 @@ def test_the_model_is_the_one_that_the_config_draws(begin):
 def test_a_trained_model_can_be_loaded_by_itself(begin, tmp_path):
     ended(begin())
     assert load_model(tmp_path).config == SMALL
+
+
+@pytest.mark.parametrize("told", [None, {}, {"run": "x"}, {"run": "[1]"}, {"run": '{"config": 1}'}])
+def test_weights_that_no_run_wrote_are_taken_as_they_are(begin, tmp_path, told):
+    run = ended(begin(recipe=Recipe(steps=1, tokens=64)))
+    (tmp_path / "model.safetensors").write_bytes(save(own_tensors(run.model), metadata=told))
+    assert load_trained(tmp_path)[0].config == run.config

@@ -225,8 +225,8 @@ class Run:
         self.corpus.tokenizer.save(tokenizer)
         if not (self.folder / CONFIG).exists():
             self.config.to_json(self.folder / CONFIG)
-        belongs = {"config": json.dumps(_design(self.config)), "tokenizer": _hash(tokenizer)}
-        content = save(own_tensors(self.model), metadata=belongs)
+        about = {"config": _design(self.config), "tokenizer": _hash(tokenizer)}
+        content = save(own_tensors(self.model), metadata={"run": json.dumps(about)})
         write_atomically(self.folder / MODEL, content)
         history = json.dumps(self.progress.history, indent=1, ensure_ascii=False) + "\n"
         write_atomically(self.folder / HISTORY, history.encode())
@@ -346,25 +346,25 @@ def load_trained(folder: Path) -> tuple[Transformer, BytePairTokenizer]:
     """Return the model and the tokenizer that a finished run has left; ValueError if it has not."""
     tokenizer = BytePairTokenizer.load(folder / TOKENIZER)
     model = load_model(folder)
-    trained, pieces = _belonging(folder / MODEL)
-    for name, value in _design(model.config).items():
-        if trained and trained.get(name) != value:
+    mine = {"config": _design(model.config), "tokenizer": _hash(folder / TOKENIZER)}
+    trained = mine | _said_beside(folder / MODEL)
+    for name, value in mine["config"].items():
+        if trained["config"].get(name) != value:
             raise ValueError(
                 f"{folder / CONFIG} was changed after training: {name} = {value}, not "
-                f"{trained.get(name)}; change it back, or train again."
+                f"{trained['config'].get(name)}; change it back, or train again."
             )
-    foreign = pieces and pieces != _hash(folder / TOKENIZER)
-    if foreign or len(tokenizer) > model.vocab_size:
+    if trained["tokenizer"] != mine["tokenizer"] or len(tokenizer) > model.vocab_size:
         raise ValueError(f"{folder} holds a tokenizer and a model of different runs; train again.")
     return model, tokenizer
 
 
-def _belonging(path: Path) -> tuple[dict, str]:
-    """Return the design and the tokenizer's hash that a run wrote beside its weights, if it did."""
+def _said_beside(path: Path) -> dict:
+    """Return what a run wrote of itself beside its weights; nothing if none did."""
     with safe_open(path, framework="pt") as file:
         told = file.metadata() or {}
     try:
-        trained = json.loads(told.get("config", ""))
-    except ValueError:
-        trained = {}
-    return trained if isinstance(trained, dict) else {}, told.get("tokenizer", "")
+        about = json.loads(told.get("run", ""))
+        return about if isinstance(about["config"], dict) else {}
+    except (ValueError, TypeError, KeyError):
+        return {}
