@@ -51,22 +51,12 @@ def _level(
     style: str | tuple,
     role: str = "muted",
     lift: float = 5,
-    end: str = "right",
 ) -> None:
-    """Draw a horizontal line across the axes and name it, with its value, at one end."""
+    """Draw a horizontal line across the axes and name it on its right, `lift` points from it."""
     ax.axhline(value, color=colour(role), lw=1.1, ls=style, zorder=1.5)
-    _note(ax, value, text, lift, role, end)
-
-
-def _note(
-    ax: Axes, value: float, text: str, lift: float, role: str = "ink", end: str = "right"
-) -> None:
-    """Write a text on paper at the left or right end of the axes, `lift` points from a value."""
-    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": end}
-    look = {"size": SMALL, "color": colour(role)}
+    place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
     box = {"fc": colour("paper"), "ec": "none", "pad": 1}
-    at = (1, -2) if end == "right" else (0, 2)
-    ax.annotate(text, (at[0], value), (at[1], lift), bbox=box, **place, **look)
+    ax.annotate(text, (1, value), (-2, lift), size=SMALL, color=colour(role), bbox=box, **place)
 
 
 def _percent(ax: Axes, along: str = "y") -> None:
@@ -347,19 +337,21 @@ def learning_curves(
         look = {"ls": STYLES[place % len(STYLES)], "color": colour(SERIES[place % len(SERIES)])}
         marks = {"marker": MARKERS[place % len(MARKERS)], "ms": 4.5}
         ax.plot(array(seen) / 1e6, array(values, 3), label=name, zorder=3, **look, **marks)
-    _baselines(ax, baselines, "left")
+    _baselines(ax, baselines)
     ends = [*baselines.values(), *(float(v) for _, values in losses.values() for v in values)]
-    right = 1.02 * max(max(seen) for seen, _ in losses.values()) / 1e6
+    most = max(max(seen) for seen, _ in losses.values()) / 1e6
+    ax.set_xticks([tick for tick in ax.get_xticks() if 0 <= tick <= most])
+    right = (1.6 if baselines else 1.02) * most  # the levels are named where no curve runs
     ax.set(xlim=(0, right), ylim=(min(ends) - 0.2, max(ends) + 1.1))
     ax.legend(loc="upper right", handlelength=2.6, title="parameters", bbox_to_anchor=(1.02, 1.03))
     return fig
 
 
-def _baselines(ax: Axes, baselines: Mapping[str, float], end: str = "right") -> None:
-    """Draw levels, named at one end: the lowest below its line, the others above."""
+def _baselines(ax: Axes, baselines: Mapping[str, float]) -> None:
+    """Draw levels, named at the right: the lowest below its line, the others above."""
     for name, value in baselines.items():
         lift = -12 if value == min(baselines.values()) else 4
-        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift, end=end)
+        _level(ax, value, f"{name} {value:.2f}", STYLES[2], lift=lift)
 
 
 @drawn
