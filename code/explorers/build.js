@@ -1,6 +1,6 @@
 /**
  * Write the bundles that the package ships, from one source: classic scripts for the site, which
- * also run from disk (one for each half of the book, so that no page loads more than it needs), an ES
+ * also run from disk (one for each part of the book, so that no page loads more than it needs), an ES
  * module for notebooks, and the style sheet of both.
  * `node build.js [folder]` writes somewhere else, as the test of their freshness does.
  */
@@ -25,7 +25,9 @@ const common = {
 };
 
 await Promise.all([
-  build({ ...common, entryPoints: ["src/site-groot.js", "src/site-llama.js"], format: "iife", outdir: target }),
+  build({
+    ...common, entryPoints: ["groot", "llama", "own"].map((part) => `src/site-${part}.js`), format: "iife", outdir: target,
+  }),
   build({ ...common, entryPoints: ["src/notebook.js"], format: "esm", outfile: join(target, "notebook.js") }),
   build({ ...common, entryPoints: ["src/style.css"], outfile: join(target, "explorers.css") }),
 ]);

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .site import EXPLORER_MIME, alternative
 
-FAMILIES, STYLE = ("groot", "llama"), "glassformer-explorers.css"
+FAMILIES, STYLE = ("groot", "llama", "own"), "glassformer-explorers.css"
 LATE = ("novelist",)  # parts heavier than all else: a page loads them when their explorer is near
 # On the site itself, where no script runs; on paper the words stay as they are.
 HERE = '<span class="gf-elsewhere">{0}</span><noscript>Here it needs JavaScript.</noscript>'

@@ -88,7 +88,7 @@ class Explorer(anywidget.AnyWidget):
 
     title: ClassVar[str]
     invites: ClassVar[str]  # what the live explorer lets its reader do
-    family: ClassVar[str] = "groot"  # which of the site's two scripts holds it
+    family: ClassVar[str] = "groot"  # which of the site's scripts holds it
     needs: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[str | None] = None  # the part whose model reads the prompt
 

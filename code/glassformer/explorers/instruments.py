@@ -819,7 +819,7 @@ class Designer(Explorer):
         "you change any field, see where the parameters go and which rule is broken, load a "
         "config.json and save one that milestones M1 and M2 accept."
     )
-    family = "llama"
+    family = "own"
 
     explorer = named("designer")
     vocab_size = whole(2_048, 0, 10**12)
@@ -906,7 +906,7 @@ class Reader(Explorer):
         "you let the novelist write token by token, or a model of your own once you drop its "
         "files, and see what may come next, where every head looks and how the cache fills."
     )
-    family = "llama"
+    family = "own"
     needs = ("novelist",)
 
     LONGEST = 512  # tokens of a text
