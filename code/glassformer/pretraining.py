@@ -264,11 +264,17 @@ def _windows(ids: Tensor, T: int) -> Tensor:
 def _difference(other: dict, mine: dict) -> str:
     """Return in words the first thing in which another run differs from mine; empty if in none."""
     for part in ("config", "recipe"):
-        theirs = other.get(part, {})
-        for name in (*mine[part], *theirs):
-            if theirs.get(name) != mine[part].get(name):
-                return f"{name} = {theirs.get(name)}, not {mine[part].get(name)}"
+        if changed := _changed(other.get(part, {}), mine[part]):
+            return changed
     return "" if other.get("text") == mine["text"] else "another text"
+
+
+def _changed(one: dict, other: dict) -> str:
+    """Return in words the first value in which one differs from the other; empty if in none."""
+    for name in (*other, *one):
+        if one.get(name) != other.get(name):
+            return f"{name} = {one.get(name)}, not {other.get(name)}"
+    return ""
 
 
 def _design(config: TransformerConfig) -> dict:
@@ -348,12 +354,11 @@ def load_trained(folder: Path) -> tuple[Transformer, BytePairTokenizer]:
     model = load_model(folder)
     mine = {"config": _design(model.config), "tokenizer": _hash(folder / TOKENIZER)}
     trained = mine | _said_beside(folder / MODEL)
-    for name, value in mine["config"].items():
-        if trained["config"].get(name) != value:
-            raise ValueError(
-                f"{folder / CONFIG} was changed after training: {name} = {value}, not "
-                f"{trained['config'].get(name)}; change it back, or train again."
-            )
+    if changed := _changed(mine["config"], trained["config"]):
+        raise ValueError(
+            f"{folder / CONFIG} was changed after training: {changed}; change it back, "
+            "or train again."
+        )
     if trained["tokenizer"] != mine["tokenizer"] or len(tokenizer) > model.vocab_size:
         raise ValueError(f"{folder} holds a tokenizer and a model of different runs; train again.")
     return model, tokenizer
